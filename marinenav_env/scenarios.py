@@ -1,0 +1,93 @@
+"""Scenarios as data: the six published curriculum stages and the named settings of experiments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+
+MAX_ROBOTS, MAX_BUOYS, MAX_CORES = 64, 256, 64
+"""Largest counts that a stage may ask for: a guard against a mistyped number, not a limit of the core."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How many things a random scenario holds, and how far its robots have to go.
+
+    Attributes:
+        robots: number of vessels [-], at least 1.
+        cores: number of vortex cores [-].
+        buoys: number of static buoys [-].
+        min_distance_m: shortest allowed distance from a robot's start to its goal [m].
+
+    Raises:
+        ValueError: a count is not a whole number in its range, or the distance is not finite or
+            negative.
+    """
+
+    robots: int
+    cores: int
+    buoys: int
+    min_distance_m: float
+
+    def __post_init__(self) -> None:
+        for field, least, most in (
+            ("robots", 1, MAX_ROBOTS),
+            ("cores", 0, MAX_CORES),
+            ("buoys", 0, MAX_BUOYS),
+        ):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ValueError(
+                    f"Stage.{field} is {value!r}: give a whole number from {least} to {most}"
+                )
+        distance = self.min_distance_m
+        is_number = isinstance(distance, int | float) and not isinstance(distance, bool)
+        if not is_number or not math.isfinite(distance) or distance < 0.0:
+            raise ValueError(
+                f"Stage.min_distance_m is {distance!r}: give a finite distance in metres, 0 or more"
+            )
+
+    @property
+    def label(self) -> str:
+        """Short name in tables and pictures, for example ``5 robots, 4 buoys``."""
+        parts = [_counted(self.robots, "robot"), _counted(self.buoys, "buoy")]
+        if self.cores:
+            parts.append(_counted(self.cores, "core"))
+        return ", ".join(parts)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+PUBLISHED_STAGES: tuple[Stage, ...] = (
+    Stage(robots=3, cores=0, buoys=0, min_distance_m=30.0),
+    Stage(robots=4, cores=0, buoys=0, min_distance_m=35.0),
+    Stage(robots=5, cores=0, buoys=0, min_distance_m=40.0),
+    Stage(robots=5, cores=0, buoys=2, min_distance_m=40.0),
+    Stage(robots=5, cores=0, buoys=3, min_distance_m=40.0),
+    Stage(robots=5, cores=0, buoys=4, min_distance_m=40.0),
+)
+"""The curriculum of the published training, one stage per sixth of the run, and its evaluation."""
+
+NAMED_SCENARIOS = MappingProxyType(
+    {
+        **{f"stage{number}": stage for number, stage in enumerate(PUBLISHED_STAGES, start=1)},
+        "currents": Stage(robots=5, cores=4, buoys=4, min_distance_m=40.0),
+        "strong-currents": Stage(robots=5, cores=8, buoys=4, min_distance_m=40.0),
+    }
+)
+"""Settings that a command line can name: the published stages, and two with vortex currents."""
+
+
+def named_scenario(name: str) -> Stage:
+    """Return the setting called ``name``.
+
+    Raises:
+        ValueError: no setting has that name; the message lists those that exist.
+    """
+    if name not in NAMED_SCENARIOS:
+        known = ", ".join(NAMED_SCENARIOS)
+        raise ValueError(f"scenario {name!r} is unknown: choose one of {known}")
+    return NAMED_SCENARIOS[name]
