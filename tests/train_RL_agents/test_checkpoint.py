@@ -1,0 +1,117 @@
+"""Checkpoints: whole or absent, never half; damage is found and named."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from train_RL_agents.checkpoint import (
+    CheckpointError,
+    CheckpointFolder,
+    load,
+    newest,
+    save,
+    write_atomically,
+)
+
+STATE = {"step": 7, "model": {"weight": torch.arange(5000.0)}, "config": {"a": [1, None, "x"]}}
+
+
+def test_round_trip(tmp_path):
+    save(tmp_path / "a.pt", STATE)
+    state = load(tmp_path / "a.pt")
+    assert torch.equal(state["model"]["weight"], STATE["model"]["weight"])
+    assert state["config"] == STATE["config"]
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.pt"
+    save(path, STATE)
+
+    def half(file):
+        file.write(b"half of it")
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(path, half)
+    assert load(path)["step"] == 7
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+@pytest.mark.parametrize("where", [0.1, 0.5, 0.95])
+def test_one_changed_byte_is_found(tmp_path, where):
+    path = tmp_path / "a.pt"
+    save(path, STATE)
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * where)] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="a.pt is damaged"):
+        load(path)
+
+
+@pytest.mark.parametrize("length", [0, 10, 5000, -3])
+def test_truncated_file_is_found(tmp_path, length):
+    path = tmp_path / "a.pt"
+    save(path, STATE)
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(CheckpointError, match="a.pt is damaged"):
+        load(path)
+
+
+def test_missing_and_foreign_files(tmp_path):
+    with pytest.raises(CheckpointError, match="no checkpoint .*gone.pt"):
+        load(tmp_path / "gone.pt")
+    torch.save({"weights": torch.ones(2)}, tmp_path / "other.pt")
+    with pytest.raises(CheckpointError, match="format None"):
+        load(tmp_path / "other.pt")
+    with pytest.raises(CheckpointError, match="no checkpoint under"):
+        newest(tmp_path / "nowhere")
+
+
+def test_keeps_the_newest(tmp_path):
+    other = CheckpointFolder(tmp_path, keep=2, rank=1)
+    first = CheckpointFolder(tmp_path, keep=2, rank=0)
+    for step in (10, 20, 30):
+        other.save(step, STATE, wait=lambda: None)
+        first.save(step, STATE, wait=lambda: None)
+    assert first.steps() == [20, 30]
+    assert not other.path(10, rank=1).exists()
+    assert newest(tmp_path) == first.path(30)
+
+
+def test_a_checkpoint_counts_once_the_first_process_wrote_it(tmp_path):
+    CheckpointFolder(tmp_path, rank=1).save(10, STATE, wait=lambda: None)
+    assert CheckpointFolder(tmp_path).steps() == []
+
+
+WRITER = """
+import sys, torch
+from pathlib import Path
+from train_RL_agents.checkpoint import CheckpointFolder
+folder = CheckpointFolder(Path(sys.argv[1]), keep=2)
+for step in range(10**6):
+    state = {"step": step, "model": torch.full((20_000,), float(step))}
+    folder.save(step, state, wait=lambda: None)
+    print(step, flush=True)
+"""
+
+
+def test_kill_at_random_moments_never_damages(tmp_path):
+    for kill in range(4):
+        folder = tmp_path / str(kill)
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
+        )
+        process.stdout.readline()
+        time.sleep(0.03 * (kill + 1) * 0.77)
+        process.send_signal(signal.SIGKILL)
+        printed = process.stdout.read().split()
+        process.wait()
+        state = load(newest(folder))
+        assert state["step"] >= int(printed[-1] if printed else 0)
+        assert torch.all(state["model"] == state["step"])

@@ -1,0 +1,170 @@
+"""Checkpoints: plain dictionaries of tensors and JSON values, written so that no kill can damage them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+FORMAT = 1
+"""Version of the layout of the dictionary; a file of another version is refused."""
+
+BEST = "best.pt"
+_NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint is missing, damaged or of another kind; the message names the file and the remedy."""
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file so that at every moment either the old one or the whole new one is there.
+
+    Args:
+        path: the file.
+        write: puts the content into an open binary file.
+
+    Raises:
+        OSError: the disk refuses; the old file, if any, is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def save(path: Path, state: dict[str, Any]) -> None:
+    """Save ``state`` atomically; it must hold only tensors, dictionaries, lists and JSON scalars.
+
+    Raises:
+        OSError: the file could not be written.
+    """
+    write_atomically(path, lambda file: torch.save({"format": FORMAT, **state}, file))
+
+
+def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Load and check a file that :func:`save` wrote, its tensors placed on ``device``.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, or no checkpoint of this version.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"no checkpoint {str(path)!r}: check the name")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        state = torch.load(path, map_location=device, weights_only=True)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        pickle.UnpicklingError,
+        UnicodeDecodeError,
+        RuntimeError,
+        OSError,
+        EOFError,
+    ) as error:
+        raise CheckpointError(
+            f"{path} is damaged or no checkpoint ({error}): use another one of its folder, or a copy"
+        ) from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        found = state.get("format") if isinstance(state, dict) else type(state).__name__
+        raise CheckpointError(
+            f"{path} has format {found!r}, this program reads {FORMAT}: use the version that wrote it"
+        )
+    return state
+
+
+class CheckpointFolder:
+    """The checkpoints of one run: the newest few, and the best one by evaluation.
+
+    With several processes each writes what only it knows into a file of its own, the others first, the first process
+    last: a checkpoint exists once the first process's file does.
+
+    Args:
+        directory: folder of the files; made if missing.
+        keep: how many of the newest stay.
+        rank: number of this process.
+    """
+
+    def __init__(self, directory: Path, keep: int = 2, rank: int = 0) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory, self.keep, self.rank = directory, keep, rank
+
+    def path(self, step: int, rank: int = 0) -> Path:
+        """Return the name of the file of one process at ``step``."""
+        suffix = f".rank{rank}" if rank else ""
+        return self.directory / f"step_{step:012d}{suffix}.pt"
+
+    def steps(self) -> list[int]:
+        """Return the steps that have a checkpoint, ascending."""
+        names = (_NAME.fullmatch(path.name) for path in self.directory.iterdir())
+        return sorted(int(name[1]) for name in names if name and name[2] is None)
+
+    def save(self, step: int, state: dict[str, Any], wait: Callable[[], None]) -> Path:
+        """Save this process's part of the checkpoint of ``step`` and drop the oldest ones.
+
+        Args:
+            step: steps done.
+            state: what to save.
+            wait: returns when every process has called it.
+
+        Returns:
+            The file written.
+        """
+        path = self.path(step, self.rank)
+        if self.rank:
+            save(path, state)
+        wait()
+        if not self.rank:
+            save(path, state)
+            self._prune()
+        return path
+
+    def save_best(self, state: dict[str, Any]) -> None:
+        """Replace the best checkpoint."""
+        save(self.directory / BEST, state)
+
+    def _prune(self) -> None:
+        kept = self.steps()[-self.keep :]
+        for path in self.directory.iterdir():
+            name = _NAME.fullmatch(path.name)
+            if name and int(name[1]) < kept[0]:
+                path.unlink()
+
+
+def newest(path: Path) -> Path:
+    """Return the newest checkpoint of a run.
+
+    Args:
+        path: a run's folder, its folder of checkpoints, or one checkpoint file.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    if path.is_file():
+        return path
+    for directory in (path / "checkpoints", path):
+        if directory.is_dir():
+            folder = CheckpointFolder(directory)
+            if folder.steps():
+                return folder.path(folder.steps()[-1])
+    raise CheckpointError(f"no checkpoint under {str(path)!r}: give a run's folder or a file")

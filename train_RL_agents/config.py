@@ -1,0 +1,181 @@
+"""The settings of a training run, as frozen dataclasses; `config_files` reads them from files.
+
+A step is one decision (0.5 s) of one world, summed over all worlds and processes; every budget and schedule counts
+in steps, none in wall-clock time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
+from train_RL_agents.agents.base import AgentConfig
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.settings import Settings, SettingsError, setting
+
+PUBLISHED = "published training code"
+MEASURED = "docs/results.md"
+CHOICE = "this project"
+
+
+@dataclass(frozen=True)
+class CurriculumConfig(Settings):
+    """Which scenarios the worlds draw, and when."""
+
+    mode: str = setting(
+        "mixed", unit="-", source=MEASURED, choices=("sequential", "mixed")
+    )
+    """sequential: all worlds in one stage, one after another. mixed: worlds spread over all stages."""
+    stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
+    starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
+    """sequential: the step at which each stage begins; empty divides the run evenly."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.stages:
+            raise SettingsError("stages is empty: give at least one stage")
+        if not self.starts:
+            return
+        if len(self.starts) != len(self.stages):
+            raise SettingsError(
+                f"starts has {len(self.starts)} entries for {len(self.stages)} stages: "
+                "give one per stage, or none"
+            )
+        if self.starts[0] != 0 or list(self.starts) != sorted(self.starts):
+            raise SettingsError(f"starts is {self.starts}: begin at 0 and do not descend")
+
+
+@dataclass(frozen=True)
+class ExplorationConfig(Settings):
+    """Share of random actions: a linear ramp, then constant."""
+
+    epsilon_start: float = setting(0.6, unit="-", source=MEASURED, low=0.0, high=1.0)
+    epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
+    ramp_share: float = setting(0.5, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class UpdateConfig(Settings):
+    """How much is learned from what was collected."""
+
+    batch_size: int = setting(256, unit="samples", source=MEASURED, low=1)
+    replay_ratio: float = setting(
+        8.0, unit="gradient samples per stored robot transition", source=MEASURED, low=0.0
+    )
+    warmup_transitions: int = setting(
+        5_000, unit="robot transitions", source=CHOICE, low=0
+    )
+    """Stored before the first update."""
+    decay_from: float = setting(0.5, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
+    """Where the learning rates begin their linear way down."""
+    decay_to: float = setting(0.1, unit="-", source=MEASURED, low=0.0, high=1.0)
+    """Learning rates at the end, as a share of those at the start."""
+
+
+@dataclass(frozen=True)
+class ReplayOptions(Settings):
+    """The replay buffer; what an algorithm asks of it (n-step, priorities) is in ``algorithm``."""
+
+    capacity: int = setting(1_000_000, unit="robot transitions", source=PUBLISHED, low=1)
+    beta_start: float = setting(
+        0.4, unit="-", source="Schaul et al. 2016, table 3", low=0.0, high=1.0
+    )
+    beta_end: float = setting(
+        1.0, unit="-", source="Schaul et al. 2016, table 3", low=0.0, high=1.0
+    )
+
+
+@dataclass(frozen=True)
+class EvaluationConfig(Settings):
+    """Fixed episodes, the same at every evaluation, run as one batch of worlds."""
+
+    interval_steps: int = setting(300_000, unit="steps", source=CHOICE, low=1)
+    stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
+    episodes: tuple[int, ...] = setting((10,), unit="episodes", source=PUBLISHED, low=0)
+    """Per stage: one number for all, or one for each."""
+    final_episodes: int = setting(100, unit="episodes per stage", source=CHOICE, low=1)
+    """Per stage in the table at the end of the run."""
+    seed: int = setting(253, unit="-", source=PUBLISHED, low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.episodes) not in (1, len(self.stages)) or not any(self.episodes):
+            raise SettingsError(
+                f"episodes is {self.episodes}: give one positive number for all {len(self.stages)} "
+                "stages, or one for each"
+            )
+
+    @property
+    def episodes_per_stage(self) -> tuple[int, ...]:
+        """Number of episodes of every stage."""
+        if len(self.episodes) == 1:
+            return self.episodes * len(self.stages)
+        return self.episodes
+
+
+@dataclass(frozen=True)
+class CheckpointConfig(Settings):
+    """When the run is saved, and what of it."""
+
+    interval_steps: int = setting(100_000, unit="steps", source=CHOICE, low=1)
+    keep: int = setting(2, unit="files", source=CHOICE, low=1)
+    with_replay: bool = setting(True, unit="-", source=CHOICE)
+    """Without it a file is small, and a resumed run collects anew before it learns."""
+
+
+@dataclass(frozen=True)
+class LogConfig(Settings):
+    """When the statistics on the device are read, the only such moment in the loop."""
+
+    interval_steps: int = setting(10_000, unit="steps", source=CHOICE, low=1)
+
+
+@dataclass(frozen=True)
+class TrainConfig(Settings):
+    """Everything that decides a training run."""
+
+    agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
+    seed: int = setting(0, unit="-", source=CHOICE, low=0)
+    device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
+    compile: bool = setting(True, unit="-", source=CHOICE)
+    """On a GPU: run collection and updates as captured CUDA graphs."""
+    threads: int = setting(0, unit="CPU threads", source=CHOICE, low=0)
+    """0: as many as torch chooses."""
+    total_steps: int = setting(6_000_000, unit="steps", source=PUBLISHED, low=1)
+    worlds: int = setting(64, unit="worlds per process", source=MEASURED, low=1)
+    env: EnvConfig = field(default_factory=EnvConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
+    exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
+    updates: UpdateConfig = field(default_factory=UpdateConfig)
+    replay: ReplayOptions = field(default_factory=ReplayOptions)
+    algorithm: AgentConfig = None
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kind = AGENTS[self.agent].Config
+        if self.algorithm is None:
+            object.__setattr__(self, "algorithm", kind())
+        if not isinstance(self.algorithm, kind):
+            raise SettingsError(
+                f"algorithm is a {type(self.algorithm).__name__}: agent {self.agent} needs a "
+                f"{kind.__name__}"
+            )
+        if self.updates.warmup_transitions > self.replay.capacity:
+            raise SettingsError(
+                f"updates.warmup_transitions is {self.updates.warmup_transitions}, more than "
+                f"replay.capacity {self.replay.capacity}: lower the one or raise the other"
+            )
+        if self.total_steps < self.worlds:
+            raise SettingsError(
+                f"total_steps is {self.total_steps}, less than one decision of {self.worlds} "
+                "worlds: raise total_steps or lower worlds"
+            )
+
+    @property
+    def robots(self) -> int:
+        """Robot slots of a world: the most that any stage asks for."""
+        return max(stage.robots for stage in self.curriculum.stages)

@@ -1,0 +1,72 @@
+"""Schedules: pure functions of the number of steps done."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from train_RL_agents.config import CurriculumConfig
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A line from ``start`` to ``end`` between two steps, constant before and after.
+
+    Attributes:
+        start: value up to step ``begin``.
+        end: value from step ``finish`` on.
+        begin: first step of the line.
+        finish: last step of the line.
+    """
+
+    start: float
+    end: float
+    begin: float
+    finish: float
+
+    def __call__(self, step: int) -> float:
+        """Return the value at ``step``."""
+        if step >= self.finish:
+            return self.end
+        if step <= self.begin:
+            return self.start
+        share = (step - self.begin) / (self.finish - self.begin)
+        return self.start + share * (self.end - self.start)
+
+
+class Curriculum:
+    """Which stage each world draws its next scenario from.
+
+    Args:
+        config: the stages and the mode.
+        total_steps: length of the run, in steps.
+    """
+
+    def __init__(self, config: CurriculumConfig, total_steps: int) -> None:
+        self.mode = config.mode
+        self.count = len(config.stages)
+        evenly = tuple(total_steps * stage // self.count for stage in range(self.count))
+        self.starts = config.starts or evenly
+
+    def stage_at(self, step: int) -> int:
+        """Return the stage of the sequential curriculum at ``step``."""
+        return bisect_right(self.starts, step) - 1
+
+    def stages(self, step: int, worlds: int, first_world: int = 0) -> Tensor:
+        """Return the stage of every world at ``step``.
+
+        Args:
+            step: steps done, summed over worlds.
+            worlds: number of worlds W of this process.
+            first_world: global index of the first of them.
+
+        Returns:
+            int64 [W], on the CPU. In the mixed mode neighbouring worlds have neighbouring stages, so that any six
+            of them hold all six.
+        """
+        if self.mode == "mixed":
+            return torch.arange(first_world, first_world + worlds) % self.count
+        return torch.full((worlds,), self.stage_at(step))
