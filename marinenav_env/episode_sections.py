@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from marinenav_env.json_fields import (
     NOT_NEGATIVE,
     POSITIVE,
     WHOLE,
+    JsonField,
     JsonRecord,
     Rule,
-    json_field,
 )
 
 THRUST_CHANGES = 5
@@ -35,40 +36,40 @@ class EnvSettings(JsonRecord):
     the clearance of starts and goals [m]; the angular speed penalty is carried and unused.
     """
 
-    seed: int = json_field("seed", WHOLE)
-    is_eval_env: bool = json_field("is_eval_env", None)
-    width: float = json_field("width", POSITIVE)
-    height: float = json_field("height", POSITIVE)
-    core_radius: float = json_field("r", POSITIVE)
-    v_rel_max: float = json_field("v_rel_max", POSITIVE)
-    p: float = json_field("p", POSITIVE)
-    v_range: np.ndarray = json_field("v_range", NOT_NEGATIVE, (2,))
-    obs_r_range: np.ndarray = json_field("obs_r_range", POSITIVE, (2,))
-    clear_r: float = json_field("clear_r", NOT_NEGATIVE)
-    angular_speed_max: float = json_field("angular_speed_max")
-    angular_speed_penalty: float = json_field("angular_speed_penalty")
-    timestep_penalty: float = json_field("timestep_penalty")
-    colregs_penalty: float = json_field("COLREGs_penalty")
-    collision_penalty: float = json_field("collision_penalty")
-    goal_reward: float = json_field("goal_reward")
-    num_robots: int = json_field("num_robots", COUNT)
+    seed: Annotated[int, JsonField("seed", WHOLE)]
+    is_eval_env: Annotated[bool, JsonField("is_eval_env", None)]
+    width: Annotated[float, JsonField("width", POSITIVE)]
+    height: Annotated[float, JsonField("height", POSITIVE)]
+    core_radius: Annotated[float, JsonField("r", POSITIVE)]
+    v_rel_max: Annotated[float, JsonField("v_rel_max", POSITIVE)]
+    p: Annotated[float, JsonField("p", POSITIVE)]
+    v_range: Annotated[np.ndarray, JsonField("v_range", NOT_NEGATIVE, (2,))]
+    obs_r_range: Annotated[np.ndarray, JsonField("obs_r_range", POSITIVE, (2,))]
+    clear_r: Annotated[float, JsonField("clear_r", NOT_NEGATIVE)]
+    angular_speed_max: Annotated[float, JsonField("angular_speed_max")]
+    angular_speed_penalty: Annotated[float, JsonField("angular_speed_penalty")]
+    timestep_penalty: Annotated[float, JsonField("timestep_penalty")]
+    colregs_penalty: Annotated[float, JsonField("COLREGs_penalty")]
+    collision_penalty: Annotated[float, JsonField("collision_penalty")]
+    goal_reward: Annotated[float, JsonField("goal_reward")]
+    num_robots: Annotated[int, JsonField("num_robots", COUNT)]
 
 
 @dataclass(frozen=True, eq=False)
 class Cores(JsonRecord):
     """Vortex cores: positions [C, 2] in m, clockwise [C] as 0 or 1, Gamma [C] in m2/s."""
 
-    positions: np.ndarray = json_field("positions", FINITE, ("C", 2))
-    clockwise: np.ndarray = json_field("clockwise", BIT, ("C",))
-    gamma: np.ndarray = json_field("Gamma", POSITIVE, ("C",))
+    positions: Annotated[np.ndarray, JsonField("positions", FINITE, ("C", 2))]
+    clockwise: Annotated[np.ndarray, JsonField("clockwise", BIT, ("C",))]
+    gamma: Annotated[np.ndarray, JsonField("Gamma", POSITIVE, ("C",))]
 
 
 @dataclass(frozen=True, eq=False)
 class Buoys(JsonRecord):
     """Static buoys (``obstacles`` in the file): positions [B, 2] and radii [B] in m."""
 
-    positions: np.ndarray = json_field("positions", FINITE, ("B", 2))
-    r: np.ndarray = json_field("r", POSITIVE, ("B",))
+    positions: Annotated[np.ndarray, JsonField("positions", FINITE, ("B", 2))]
+    r: Annotated[np.ndarray, JsonField("r", POSITIVE, ("B",))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,41 +80,43 @@ class Vessels(JsonRecord):
     ``*_thrust_change`` the rates a discrete action chooses from [N/s].
     """
 
-    dt: np.ndarray = json_field("dt", POSITIVE, ("R",))
-    n: np.ndarray = json_field("N", COUNT, ("R",))
-    length: np.ndarray = json_field("length", POSITIVE, ("R",))
-    width: np.ndarray = json_field("width", POSITIVE, ("R",))
-    detect_r: np.ndarray = json_field("detect_r", POSITIVE, ("R",))
-    r: np.ndarray = json_field("r", POSITIVE, ("R",))
-    goal_dis: np.ndarray = json_field("goal_dis", POSITIVE, ("R",))
-    power_coefficient: np.ndarray = json_field("power_coefficient", NOT_NEGATIVE, ("R",))
-    min_thrust: np.ndarray = json_field("min_thrust", FINITE, ("R",))
-    max_thrust: np.ndarray = json_field("max_thrust", FINITE, ("R",))
-    left_thrust_change: np.ndarray = json_field("left_thrust_change", FINITE, ("R", THRUST_CHANGES))
-    right_thrust_change: np.ndarray = json_field(
-        "right_thrust_change", FINITE, ("R", THRUST_CHANGES)
-    )
-    m: np.ndarray = json_field("m", POSITIVE, ("R",))
-    izz: np.ndarray = json_field("Izz", POSITIVE, ("R",))
-    x_dot_u: np.ndarray = json_field("xDotU", FINITE, ("R",))
-    y_dot_v: np.ndarray = json_field("yDotV", FINITE, ("R",))
-    y_dot_r: np.ndarray = json_field("yDotR", FINITE, ("R",))
-    n_dot_r: np.ndarray = json_field("nDotR", FINITE, ("R",))
-    n_dot_v: np.ndarray = json_field("nDotV", FINITE, ("R",))
-    x_u: np.ndarray = json_field("xU", FINITE, ("R",))
-    x_uu: np.ndarray = json_field("xUU", FINITE, ("R",))
-    y_v: np.ndarray = json_field("yV", FINITE, ("R",))
-    y_vv: np.ndarray = json_field("yVV", FINITE, ("R",))
-    y_r: np.ndarray = json_field("yR", FINITE, ("R",))
-    y_rv: np.ndarray = json_field("yRV", FINITE, ("R",))
-    y_vr: np.ndarray = json_field("yVR", FINITE, ("R",))
-    y_rr: np.ndarray = json_field("yRR", FINITE, ("R",))
-    n_r: np.ndarray = json_field("nR", FINITE, ("R",))
-    n_rr: np.ndarray = json_field("nRR", FINITE, ("R",))
-    n_v: np.ndarray = json_field("nV", FINITE, ("R",))
-    n_vv: np.ndarray = json_field("nVV", FINITE, ("R",))
-    n_rv: np.ndarray = json_field("nRV", FINITE, ("R",))
-    n_vr: np.ndarray = json_field("nVR", FINITE, ("R",))
+    dt: Annotated[np.ndarray, JsonField("dt", POSITIVE, ("R",))]
+    n: Annotated[np.ndarray, JsonField("N", COUNT, ("R",))]
+    length: Annotated[np.ndarray, JsonField("length", POSITIVE, ("R",))]
+    width: Annotated[np.ndarray, JsonField("width", POSITIVE, ("R",))]
+    detect_r: Annotated[np.ndarray, JsonField("detect_r", POSITIVE, ("R",))]
+    r: Annotated[np.ndarray, JsonField("r", POSITIVE, ("R",))]
+    goal_dis: Annotated[np.ndarray, JsonField("goal_dis", POSITIVE, ("R",))]
+    power_coefficient: Annotated[np.ndarray, JsonField("power_coefficient", NOT_NEGATIVE, ("R",))]
+    min_thrust: Annotated[np.ndarray, JsonField("min_thrust", FINITE, ("R",))]
+    max_thrust: Annotated[np.ndarray, JsonField("max_thrust", FINITE, ("R",))]
+    left_thrust_change: Annotated[
+        np.ndarray, JsonField("left_thrust_change", FINITE, ("R", THRUST_CHANGES))
+    ]
+    right_thrust_change: Annotated[
+        np.ndarray, JsonField("right_thrust_change", FINITE, ("R", THRUST_CHANGES))
+    ]
+    m: Annotated[np.ndarray, JsonField("m", POSITIVE, ("R",))]
+    izz: Annotated[np.ndarray, JsonField("Izz", POSITIVE, ("R",))]
+    x_dot_u: Annotated[np.ndarray, JsonField("xDotU", FINITE, ("R",))]
+    y_dot_v: Annotated[np.ndarray, JsonField("yDotV", FINITE, ("R",))]
+    y_dot_r: Annotated[np.ndarray, JsonField("yDotR", FINITE, ("R",))]
+    n_dot_r: Annotated[np.ndarray, JsonField("nDotR", FINITE, ("R",))]
+    n_dot_v: Annotated[np.ndarray, JsonField("nDotV", FINITE, ("R",))]
+    x_u: Annotated[np.ndarray, JsonField("xU", FINITE, ("R",))]
+    x_uu: Annotated[np.ndarray, JsonField("xUU", FINITE, ("R",))]
+    y_v: Annotated[np.ndarray, JsonField("yV", FINITE, ("R",))]
+    y_vv: Annotated[np.ndarray, JsonField("yVV", FINITE, ("R",))]
+    y_r: Annotated[np.ndarray, JsonField("yR", FINITE, ("R",))]
+    y_rv: Annotated[np.ndarray, JsonField("yRV", FINITE, ("R",))]
+    y_vr: Annotated[np.ndarray, JsonField("yVR", FINITE, ("R",))]
+    y_rr: Annotated[np.ndarray, JsonField("yRR", FINITE, ("R",))]
+    n_r: Annotated[np.ndarray, JsonField("nR", FINITE, ("R",))]
+    n_rr: Annotated[np.ndarray, JsonField("nRR", FINITE, ("R",))]
+    n_v: Annotated[np.ndarray, JsonField("nV", FINITE, ("R",))]
+    n_vv: Annotated[np.ndarray, JsonField("nVV", FINITE, ("R",))]
+    n_rv: Annotated[np.ndarray, JsonField("nRV", FINITE, ("R",))]
+    n_vr: Annotated[np.ndarray, JsonField("nVR", FINITE, ("R",))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,27 +127,27 @@ class Missions(JsonRecord):
     frame, azimuth angles [R] in rad and thrusts [R] in N.
     """
 
-    start: np.ndarray = json_field("start", FINITE, ("R", 2))
-    goal: np.ndarray = json_field("goal", FINITE, ("R", 2))
-    init_theta: np.ndarray = json_field("init_theta", FINITE, ("R",))
-    init_velocity_r: np.ndarray = json_field("init_velocity_r", FINITE, ("R", 3))
-    init_left_pos: np.ndarray = json_field("init_left_pos", FINITE, ("R",))
-    init_right_pos: np.ndarray = json_field("init_right_pos", FINITE, ("R",))
-    init_left_thrust: np.ndarray = json_field("init_left_thrust", FINITE, ("R",))
-    init_right_thrust: np.ndarray = json_field("init_right_thrust", FINITE, ("R",))
+    start: Annotated[np.ndarray, JsonField("start", FINITE, ("R", 2))]
+    goal: Annotated[np.ndarray, JsonField("goal", FINITE, ("R", 2))]
+    init_theta: Annotated[np.ndarray, JsonField("init_theta", FINITE, ("R",))]
+    init_velocity_r: Annotated[np.ndarray, JsonField("init_velocity_r", FINITE, ("R", 3))]
+    init_left_pos: Annotated[np.ndarray, JsonField("init_left_pos", FINITE, ("R",))]
+    init_right_pos: Annotated[np.ndarray, JsonField("init_right_pos", FINITE, ("R",))]
+    init_left_thrust: Annotated[np.ndarray, JsonField("init_left_thrust", FINITE, ("R",))]
+    init_right_thrust: Annotated[np.ndarray, JsonField("init_right_thrust", FINITE, ("R",))]
 
 
 @dataclass(frozen=True, eq=False)
 class Perception(JsonRecord):
     """What R robots see: range [m], view angle [rad], most objects, and the noise on them."""
 
-    range: np.ndarray = json_field("range", POSITIVE, ("R",))
-    angle: np.ndarray = json_field("angle", VIEW_ANGLE, ("R",))
-    max_obj_num: np.ndarray = json_field("max_obj_num", COUNT, ("R",))
-    pos_std: np.ndarray = json_field("pos_std", NOT_NEGATIVE, ("R",))
-    vel_std: np.ndarray = json_field("vel_std", NOT_NEGATIVE, ("R",))
-    r_kappa: np.ndarray = json_field("r_kappa", NOT_NEGATIVE, ("R",))
-    r_mean_ratio: np.ndarray = json_field("r_mean_ratio", RATIO, ("R",))
+    range: Annotated[np.ndarray, JsonField("range", POSITIVE, ("R",))]
+    angle: Annotated[np.ndarray, JsonField("angle", VIEW_ANGLE, ("R",))]
+    max_obj_num: Annotated[np.ndarray, JsonField("max_obj_num", COUNT, ("R",))]
+    pos_std: Annotated[np.ndarray, JsonField("pos_std", NOT_NEGATIVE, ("R",))]
+    vel_std: Annotated[np.ndarray, JsonField("vel_std", NOT_NEGATIVE, ("R",))]
+    r_kappa: Annotated[np.ndarray, JsonField("r_kappa", NOT_NEGATIVE, ("R",))]
+    r_mean_ratio: Annotated[np.ndarray, JsonField("r_mean_ratio", RATIO, ("R",))]
 
     @property
     def noisy(self) -> bool:

@@ -29,8 +29,8 @@ from marinenav_env.json_fields import (
     UNIT,
     JsonSection,
     Rule,
+    SameValues,
     load_json,
-    same_values,
 )
 from marinenav_env.recordings import (
     ObservationLog,
@@ -69,7 +69,7 @@ WHAT = "episode file"
 
 
 @dataclass(frozen=True, eq=False)
-class Episode:
+class Episode(SameValues):
     """One episode of R robots, as the file has it.
 
     Attributes:
@@ -120,13 +120,6 @@ class Episode:
     def decision_s(self) -> float:
         """Return the duration of one decision [s]."""
         return float(self.vessels.dt[0] * self.vessels.n[0])
-
-    def __eq__(self, other: object) -> bool:
-        """Compare content, exactly and without the names; NaN equals NaN."""
-        if not isinstance(other, Episode):
-            return NotImplemented
-        names = [name for name in self.__dataclass_fields__ if name != "name"]
-        return all(same_values(getattr(self, name), getattr(other, name)) for name in names)
 
 
 def read_episode(path: str | os.PathLike[str]) -> Episode:

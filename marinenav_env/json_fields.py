@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import reprlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self, get_type_hints
 
 import numpy as np
 
@@ -220,29 +221,52 @@ def _shown(shape: Shape) -> str:
     return " x ".join("any" if length is None else str(length) for length in shape)
 
 
-def json_field(
-    key: str, rule: Rule | None = FINITE, shape: tuple[int | str | None, ...] = ()
-) -> Any:
-    """Declare a dataclass field that stands under ``key`` in a JSON object.
+@dataclass(frozen=True)
+class JsonField:
+    """Where a dataclass field stands in a JSON object, as the extra of its ``Annotated`` type.
 
-    Args:
+    Attributes:
         key: name in the file.
         rule: accepted numbers; None for booleans.
         shape: lengths of the nested lists; a string names a length known when the file is read.
     """
-    return field(metadata={"key": key, "rule": rule, "shape": shape})
+
+    key: str
+    rule: Rule | None = FINITE
+    shape: tuple[int | str | None, ...] = ()
 
 
-class JsonRecord:
-    """Base of frozen dataclasses (``eq=False``) whose fields are declared by :func:`json_field`.
+class SameValues:
+    """Base of dataclasses (``eq=False``) that hold arrays and can be compared.
 
-    Two records are equal if all their fields are, arrays by shape and content, NaN equal to NaN.
+    Two are equal if all their compared fields are, arrays by shape and content, NaN equal to NaN.
     """
+
+    def __eq__(self, other: object) -> bool:
+        """Compare field by field."""
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(
+            same_values(getattr(self, item.name), getattr(other, item.name))
+            for item in fields(self)
+            if item.compare
+        )
+
+
+class JsonRecord(SameValues):
+    """Base of frozen dataclasses (``eq=False``) whose fields are ``Annotated`` by a JsonField."""
+
+    @classmethod
+    @functools.cache
+    def json_fields(cls) -> dict[str, JsonField]:
+        """Return the place in the file of every field, by the field's name."""
+        hints = get_type_hints(cls, include_extras=True)
+        return {item.name: hints[item.name].__metadata__[0] for item in fields(cls)}
 
     @classmethod
     def keys(cls) -> tuple[str, ...]:
         """Return the keys of all fields in the order of the file."""
-        return tuple(item.metadata["key"] for item in fields(cls))
+        return tuple(place.key for place in cls.json_fields().values())
 
     @classmethod
     def from_section(cls, section: JsonSection, **lengths: int) -> Self:
@@ -256,35 +280,21 @@ class JsonRecord:
             ValueError: a field has a wrong length or a value that its rule refuses.
         """
         values = {}
-        for item in fields(cls):
-            key, rule = item.metadata["key"], item.metadata["rule"]
-            shape = tuple(
-                lengths[length] if isinstance(length, str) else length
-                for length in item.metadata["shape"]
-            )
-            if rule is None:
-                values[item.name] = section.flags(key, shape) if shape else section.flag(key)
-            else:
-                array = section.array(key, shape, rule)
-                values[item.name] = array if shape else array.item()
+        for name, place in cls.json_fields().items():
+            if place.rule is None:
+                values[name] = section.flag(place.key)
+                continue
+            shape = tuple(lengths.get(length, length) for length in place.shape)
+            array = section.array(place.key, shape, place.rule)
+            values[name] = array if shape else array.item()
         return cls(**values)
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object, keys in the order of the fields."""
-        values = ((item.metadata["key"], getattr(self, item.name)) for item in fields(self))
+        values = ((place.key, getattr(self, name)) for name, place in self.json_fields().items())
         return {
             key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in values
         }
-
-    def __eq__(self, other: object) -> bool:
-        """Compare field by field."""
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(
-            same_values(getattr(self, item.name), getattr(other, item.name))
-            for item in fields(self)
-            if item.compare
-        )
 
 
 def same_values(left: object, right: object) -> bool:

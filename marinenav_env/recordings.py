@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from marinenav_env.json_fields import FINITE, JsonRecord, JsonSection
+from marinenav_env.json_fields import FINITE, JsonSection, SameValues
 
 EGO_FEATURES = 7
 OBJECT_FEATURES = 5
@@ -23,7 +23,7 @@ STATES = (
 
 
 @dataclass(frozen=True, eq=False)
-class ObservationLog(JsonRecord):
+class ObservationLog(SameValues):
     """Observations of robots over time, with any leading dimensions ``[...]``.
 
     Attributes:
@@ -118,7 +118,7 @@ def _stack(logs: Sequence[ObservationLog]) -> ObservationLog:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording(JsonRecord):
+class Recording(SameValues):
     """Answers of the simulator to T decisions of R robots.
 
     For a robot already gone, reward is 0, done is true, and collision, reach_goal, apply_colregs,
