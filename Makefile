@@ -1,0 +1,79 @@
+# `make train` and `make test` set up everything they need; a second run repeats nothing.
+
+# Python to make the environment with, and pip's index for torch (empty: pip's default). A user
+# without a GPU gives the index of the CPU builds, which spares the download of the CUDA packages.
+PYTHON ?= python3
+TORCH_INDEX ?=
+# What to train, and further arguments for train, test and bench.
+AGENT ?= AC-IQN
+ARGS ?=
+# How the extension is built; setup.py explains them.
+BUILD_VARIABLES := FORCE_CUDA NO_CUDA MARINENAV_ARCH TORCH_CUDA_ARCH_LIST CUDA_HOME CUDA_PATH CXX
+export CXX
+
+VENV := .venv
+PY := $(VENV)/bin/python
+EXTENSION := marinenav_env/_ops.so
+CSRC := $(shell find marinenav_env/csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
+# torch is installed first and alone, so that it can come from its own index; the rest finds it there.
+PIP := $(PY) -m pip --disable-pip-version-check install
+
+.PHONY: help setup train test lint bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make train [AGENT=AC-IQN] [ARGS=...]  set up, then train with the quickstart preset"
+	@echo "make test [ARGS=...]                  set up, then lint and run the tests"
+	@echo "make lint                             ruff only"
+	@echo "make bench [ARGS=...]                 set up, then measure the throughput"
+	@echo "make setup                            environment and extension only"
+	@echo "make clean                            remove what set-up and tests made; runs/ stays"
+	@echo "Variables: PYTHON, TORCH_INDEX, $(BUILD_VARIABLES)"
+
+train: setup
+	$(PY) train_RL_agents/train.py --preset quickstart --agent $(AGENT) $(ARGS)
+
+test: setup lint
+	$(PY) -m pytest $(ARGS)
+
+lint: $(VENV)/.dependencies
+	$(PY) -m ruff check .
+
+bench: setup
+	$(PY) scripts/bench.py $(ARGS)
+
+setup: $(EXTENSION)
+
+clean:
+	rm -rf $(VENV) build dist marinenav.egg-info .pytest_cache .ruff_cache
+	rm -f marinenav_env/_ops*.so marinenav_env/_build_info.json
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment, with the repository on its path: both packages import from any folder.
+$(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "error: $(PYTHON) not found: install Python >= 3.11, or name one with PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $$($(PYTHON) --version) is too old: Python >= 3.11 is needed, name one with PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || \
+	  { echo "error: $(PYTHON) cannot make environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }
+	@$(PY) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "marinenav.pth").write_text(str(pathlib.Path.cwd()) + "\n")'
+	@touch $@
+
+$(VENV)/.dependencies: requirements.txt $(VENV)/.created
+	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $$(grep '^torch==' requirements.txt)
+	$(PIP) --requirement requirements.txt
+	@touch $@
+
+# The extension. Its record of the variables changes only when they do.
+$(EXTENSION): setup.py $(CSRC) $(VENV)/.dependencies build/variables
+	@command -v $(CXX) >/dev/null || \
+	  { echo "error: $(CXX) not found: install g++, or name a C++17 compiler with CXX=" >&2; exit 1; }
+	$(PY) setup.py --quiet build_ext --inplace
+
+build/variables: FORCE
+	@mkdir -p build
+	@echo "$(foreach name,$(BUILD_VARIABLES),$(name)=$($(name)))" | cmp --silent - $@ || \
+	  echo "$(foreach name,$(BUILD_VARIABLES),$(name)=$($(name)))" > $@
+
+FORCE:

@@ -1,0 +1,226 @@
+"""Builds marinenav's torch operators into one plain shared library, `marinenav_env/_ops.so`.
+
+The CPU half is always built. The CUDA half is built when the toolkit (nvcc) is there and of the
+same major version as torch's CUDA; a visible GPU plays no part. The decision is printed in one line
+and recorded in `marinenav_env/_build_info.json`. Environment variables:
+
+* ``NO_CUDA=1``: leave the CUDA half out.
+* ``FORCE_CUDA=1``: stop with an error where the CUDA half cannot be built.
+* ``TORCH_CUDA_ARCH_LIST``: the GPU architectures, in torch's notation.
+* ``MARINENAV_ARCH``: the CPU architecture as in g++'s ``-march``; ``native`` by default, so that a
+  library to be used on another machine needs a common one, for instance ``x86-64-v3``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from setuptools import setup
+
+if TYPE_CHECKING:
+    from setuptools import Command, Extension
+
+ROOT = Path(__file__).resolve().parent
+SOURCES = Path("marinenav_env/csrc")
+LIBRARY = "marinenav_env._ops"
+BUILD_INFO = "_build_info.json"
+
+# Compute capability 8.0 also runs on 8.6 and 8.9; the PTX of 9.0 serves everything newer.
+DEFAULT_CUDA_ARCH_LIST = "8.0;9.0+PTX"
+# No contraction into fused multiply-adds on either device, so that one source gives one result.
+NVCC_FLAGS = ["-O3", "-fmad=false", "--expt-relaxed-constexpr", "-Xcompiler=-ffp-contract=off"]
+
+
+class BuildError(SystemExit):
+    """The build cannot go on; the message says why and what helps."""
+
+
+class Toolkit(NamedTuple):
+    """An installed CUDA toolkit: its folder and its version, (major, minor)."""
+
+    root: Path
+    version: tuple[int, int]
+
+    @property
+    def nvcc(self) -> Path:
+        """Path of the compiler."""
+        return self.root / "bin" / "nvcc"
+
+
+class CudaDecision(NamedTuple):
+    """Whether the CUDA half is built, and why."""
+
+    build: bool
+    reason: str
+
+
+def read_switch(environ: Mapping[str, str], name: str) -> bool:
+    """Reads an on/off variable; unset, empty and 0 mean off.
+
+    Raises:
+        BuildError: The value is none of these and not 1.
+    """
+    value = environ.get(name, "")
+    if value not in ("", "0", "1"):
+        raise BuildError(f"{name}={value} is not understood: use {name}=1 or {name}=0")
+    return value == "1"
+
+
+def nvcc_version(nvcc: Path) -> tuple[int, int]:
+    """Asks nvcc for its version, (major, minor).
+
+    Raises:
+        BuildError: It does not run, or its answer names no release.
+    """
+    try:
+        text = subprocess.check_output([nvcc, "--version"], text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BuildError(f"{nvcc} does not run ({error}): repair it, or set NO_CUDA=1") from error
+    match = re.search(r"release (\d+)\.(\d+)", text)
+    if match is None:
+        raise BuildError(f"{nvcc} --version names no release: repair it, or set NO_CUDA=1")
+    return int(match[1]), int(match[2])
+
+
+def find_toolkit(environ: Mapping[str, str]) -> Toolkit | None:
+    """Looks for a CUDA toolkit: CUDA_HOME, CUDA_PATH, nvcc on the path, /usr/local/cuda.
+
+    A folder counts if it holds both the compiler and the runtime's headers, which tells a toolkit
+    from a wrapper script that somebody put on the path.
+    """
+    roots = [Path(environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if environ.get(name)]
+    on_path = shutil.which("nvcc", path=environ.get("PATH", ""))
+    if on_path:
+        roots.append(Path(on_path).resolve().parents[1])
+    roots.append(Path("/usr/local/cuda"))
+    for root in roots:
+        if (root / "bin" / "nvcc").exists() and (root / "include" / "cuda_runtime.h").exists():
+            return Toolkit(root, nvcc_version(root / "bin" / "nvcc"))
+    return None
+
+
+def can_build_cuda(
+    torch_version: str, torch_cuda: str | None, toolkit: Toolkit | None
+) -> CudaDecision:
+    """Compares torch with the toolkit, whatever the user asked for.
+
+    Args:
+        torch_version: As in ``torch.__version__``.
+        torch_cuda: As in ``torch.version.cuda``, None for a build of torch without CUDA.
+        toolkit: What `find_toolkit` found.
+    """
+    if torch_cuda is None:
+        return CudaDecision(False, f"torch {torch_version} is built without CUDA")
+    if toolkit is None:
+        return CudaDecision(False, f"no toolkit (nvcc) found for torch's CUDA {torch_cuda}")
+    version = ".".join(map(str, toolkit.version))
+    if toolkit.version[0] != int(torch_cuda.split(".")[0]):
+        return CudaDecision(False, f"toolkit {version} does not match torch's CUDA {torch_cuda}")
+    return CudaDecision(True, f"toolkit {version} matches torch's CUDA {torch_cuda}")
+
+
+def decide_cuda(
+    torch_version: str,
+    torch_cuda: str | None,
+    toolkit: Toolkit | None,
+    environ: Mapping[str, str],
+) -> CudaDecision:
+    """Decides whether the CUDA half is built; arguments as in `can_build_cuda`.
+
+    Raises:
+        BuildError: FORCE_CUDA=1 where it cannot be built, or together with NO_CUDA=1.
+    """
+    force, forbid = read_switch(environ, "FORCE_CUDA"), read_switch(environ, "NO_CUDA")
+    if force and forbid:
+        raise BuildError("FORCE_CUDA=1 and NO_CUDA=1 contradict each other: set one of them")
+    if forbid:
+        return CudaDecision(False, "NO_CUDA=1")
+    decision = can_build_cuda(torch_version, torch_cuda, toolkit)
+    if force and not decision.build:
+        raise BuildError(
+            f"FORCE_CUDA=1, but {decision.reason}: install a CUDA build of torch and the toolkit of"
+            " the same major version (CUDA_HOME names its folder)"
+        )
+    return decision
+
+
+def cxx_flags(environ: Mapping[str, str]) -> list[str]:
+    """Flags of the C++ compiler. `-std` is left to torch, whose headers set the minimum."""
+    arch = environ.get("MARINENAV_ARCH") or "native"
+    return ["-O3", "-g0", f"-march={arch}", "-ffp-contract=off", "-fopenmp"]
+
+
+def make_extension(decision: CudaDecision) -> Extension:
+    """Describes the shared library for torch's `BuildExtension`."""
+    from torch.utils.cpp_extension import CppExtension, CUDAExtension
+
+    suffixes = (".cpp", ".cu") if decision.build else (".cpp",)
+    sources = sorted(
+        str(SOURCES / path.name) for path in (ROOT / SOURCES).glob("*") if path.suffix in suffixes
+    )
+    return (CUDAExtension if decision.build else CppExtension)(
+        LIBRARY,
+        sources,
+        include_dirs=[str(ROOT / SOURCES)],
+        extra_compile_args={"cxx": cxx_flags(os.environ), "nvcc": NVCC_FLAGS},
+        extra_link_args=["-fopenmp"],
+        py_limited_api=True,
+    )
+
+
+def make_build_command(decision: CudaDecision, build_info: dict[str, object]) -> type[Command]:
+    """A `build_ext` that announces the decision, builds, and records what it built."""
+    from torch.utils.cpp_extension import BuildExtension
+
+    class BuildOps(BuildExtension):
+        """Builds the operators."""
+
+        def __init__(self, *args: object, **kwargs: object) -> None:
+            super().__init__(*args, **kwargs, no_python_abi_suffix=True)
+
+        def run(self) -> None:
+            """Builds the library and writes the record beside it."""
+            print(f"marinenav: CUDA {'on' if decision.build else 'off'}: {decision.reason}")
+            super().run()
+            record = Path(self.get_ext_fullpath(LIBRARY)).with_name(BUILD_INFO)
+            record.write_text(json.dumps(build_info, indent=2) + "\n")
+
+    return BuildOps
+
+
+def main() -> None:
+    """Decides about CUDA and hands over to setuptools."""
+    try:
+        import torch
+    except ImportError as error:
+        raise BuildError(
+            "building marinenav needs torch: install it first, then use"
+            " `pip install --no-build-isolation .` (`make` does both)"
+        ) from error
+    toolkit = find_toolkit(os.environ)
+    decision = decide_cuda(torch.__version__, torch.version.cuda, toolkit, os.environ)
+    if decision.build:
+        os.environ["CUDA_HOME"] = str(toolkit.root)
+        os.environ.setdefault("TORCH_CUDA_ARCH_LIST", DEFAULT_CUDA_ARCH_LIST)
+    build_info = {
+        "cuda": decision.build,
+        "reason": decision.reason,
+        "torch": torch.__version__,
+        "cuda_arch_list": os.environ["TORCH_CUDA_ARCH_LIST"] if decision.build else None,
+        "cxx_flags": cxx_flags(os.environ),
+    }
+    setup(
+        ext_modules=[make_extension(decision)],
+        cmdclass={"build_ext": make_build_command(decision, build_info)},
+    )
+
+
+if __name__ == "__main__":
+    main()
