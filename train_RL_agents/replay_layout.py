@@ -1,0 +1,121 @@
+"""What a replay holds: its configuration, the layout of a transition, and the memory it takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from marinenav_env.observation import Observation
+from train_RL_agents.priorities import SumTree
+from train_RL_agents.settings import Settings, SettingsError, setting
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayConfig(Settings):
+    """What the replay holds and how it is sampled."""
+
+    capacity: int = setting(1_000_000, unit="robot transitions", source="-", low=1)
+    n_step: int = setting(1, unit="decisions", source="-", low=1)
+    gamma: float = setting(0.99, unit="-", source="published training", low=0.0, high=1.0)
+    prioritized: bool = setting(False, unit="-", source="-")
+    alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
+    beta: float = setting(0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class TransitionLayout:
+    """Shapes and types of what is stored.
+
+    Attributes:
+        worlds: number of worlds W.
+        robots: robot slots of a world R.
+        observation: shapes of the observation's fields, without the leading [W, R].
+        action: shape of an action, without the leading [W, R].
+        action_dtype: type of an action.
+        dtype: floating-point type of observations and rewards.
+    """
+
+    worlds: int
+    robots: int
+    observation: tuple[tuple[int, ...], ...]
+    action: tuple[int, ...]
+    action_dtype: torch.dtype
+    dtype: torch.dtype = torch.float32
+
+    @classmethod
+    def of(cls, obs: Observation, action: Tensor) -> TransitionLayout:
+        """Return the layout of observations and actions [W, R, ...] like these."""
+        worlds, robots = obs.ego.shape[:2]
+        shapes = tuple(tuple(field.shape[2:]) for field in obs)
+        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs.ego.dtype)
+
+    @property
+    def slots_per_row(self) -> int:
+        """Transitions of one time row, W * R."""
+        return self.worlds * self.robots
+
+    @property
+    def widths(self) -> list[int]:
+        """Numbers in each field of an observation."""
+        return [math.prod(shape) for shape in self.observation]
+
+
+def ring_rows(config: ReplayConfig, layout: TransitionLayout) -> int:
+    """Return the number of time rows T = capacity // (W * R).
+
+    Raises:
+        SettingsError: fewer than n_step + 1 rows fit.
+    """
+    rows = config.capacity // layout.slots_per_row
+    if rows <= config.n_step:
+        raise SettingsError(
+            f"replay.capacity is {config.capacity}: {layout.worlds} worlds of {layout.robots} "
+            f"robots with n_step {config.n_step} need at least "
+            f"{(config.n_step + 1) * layout.slots_per_row}; raise replay.capacity or use fewer "
+            "worlds"
+        )
+    return rows
+
+
+def required_bytes(config: ReplayConfig, layout: TransitionLayout) -> int:
+    """Return the bytes that a :class:`DeviceReplay` of this configuration allocates."""
+    number = layout.dtype.itemsize
+    action = math.prod(layout.action) * layout.action_dtype.itemsize
+    transition = 2 * sum(layout.widths) * number + action + number + 3
+    row = layout.slots_per_row * (sum(layout.widths) * number + 3)
+    slots = ring_rows(config, layout) * layout.slots_per_row
+    counters = 8 * config.n_step + number * (config.n_step + 1) + 8 + 8 + 8 + 4
+    return slots * transition + row + counters + SumTree.required_bytes(slots, layout.slots_per_row)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Return the memory that can still be allocated on ``device``, in bytes."""
+    if device.type == "cuda":
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + cached
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_memory(config: ReplayConfig, layout: TransitionLayout, device: torch.device) -> None:
+    """Check that the replay fits into the free memory of ``device``; allocates nothing.
+
+    Raises:
+        SettingsError: it does not fit, or the capacity is below the smallest possible.
+    """
+    required, free = required_bytes(config, layout), free_bytes(device)
+    if required > free:
+        raise SettingsError(
+            f"replay.capacity is {config.capacity}: it needs {required / 2**30:.2f} GiB and "
+            f"{free / 2**30:.2f} GiB are free on {device}; give at most "
+            f"{int(config.capacity * free / required)}"
+        )
