@@ -1,4 +1,4 @@
-"""Checkpoints: plain dictionaries of tensors and JSON values, written so that no kill can damage them."""
+"""Checkpoints: plain dictionaries of tensors and JSON values, which no kill can damage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint is missing, damaged or of another kind; the message names the file and the remedy."""
+    """A checkpoint is missing, damaged or of another kind; the message says what to do."""
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
@@ -83,12 +83,12 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
         EOFError,
     ) as error:
         raise CheckpointError(
-            f"{path} is damaged or no checkpoint ({error}): use another one of its folder, or a copy"
+            f"{path} is damaged or no checkpoint ({error}): use another one of its folder"
         ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         found = state.get("format") if isinstance(state, dict) else type(state).__name__
         raise CheckpointError(
-            f"{path} has format {found!r}, this program reads {FORMAT}: use the version that wrote it"
+            f"{path} has format {found!r}, not {FORMAT}: use the program version that wrote it"
         )
     return state
 
@@ -96,8 +96,8 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
 class CheckpointFolder:
     """The checkpoints of one run: the newest few, and the best one by evaluation.
 
-    With several processes each writes what only it knows into a file of its own, the others first, the first process
-    last: a checkpoint exists once the first process's file does.
+    With several processes each writes what only it knows into a file of its own, the first
+    process last: a checkpoint exists once the first process's file does.
 
     Args:
         directory: folder of the files; made if missing.

@@ -1,7 +1,7 @@
 """The settings of a training run, as frozen dataclasses; `config_files` reads them from files.
 
-A step is one decision (0.5 s) of one world, summed over all worlds and processes; every budget and schedule counts
-in steps, none in wall-clock time.
+A step is one decision (0.5 s) of one world, summed over all worlds and processes; every budget and
+schedule counts in steps, none in wall-clock time.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from train_RL_agents.agents.base import AgentConfig
 from train_RL_agents.agents.registry import AGENTS
+
+from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from train_RL_agents.settings import Settings, SettingsError, setting
 
 PUBLISHED = "published training code"
@@ -23,10 +24,8 @@ CHOICE = "this project"
 class CurriculumConfig(Settings):
     """Which scenarios the worlds draw, and when."""
 
-    mode: str = setting(
-        "mixed", unit="-", source=MEASURED, choices=("sequential", "mixed")
-    )
-    """sequential: all worlds in one stage, one after another. mixed: worlds spread over all stages."""
+    mode: str = setting("mixed", unit="-", source=MEASURED, choices=("sequential", "mixed"))
+    """sequential: all worlds in one stage after another. mixed: worlds spread over all stages."""
     stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
     starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
     """sequential: the step at which each stage begins; empty divides the run evenly."""
@@ -63,9 +62,7 @@ class UpdateConfig(Settings):
     replay_ratio: float = setting(
         8.0, unit="gradient samples per stored robot transition", source=MEASURED, low=0.0
     )
-    warmup_transitions: int = setting(
-        5_000, unit="robot transitions", source=CHOICE, low=0
-    )
+    warmup_transitions: int = setting(5_000, unit="robot transitions", source=CHOICE, low=0)
     """Stored before the first update."""
     decay_from: float = setting(0.5, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
     """Where the learning rates begin their linear way down."""

@@ -1,4 +1,4 @@
-"""Reads settings: agent files, presets, ``--config`` files and ``key=value`` overrides, into `TrainConfig`."""
+"""Reads `TrainConfig` from agent files, presets, ``--config`` files and ``key=value`` overrides."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-
 from train_RL_agents.agents.registry import AGENTS
+
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.settings import SettingsError, build, convert, nearest
 

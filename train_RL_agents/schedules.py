@@ -64,8 +64,8 @@ class Curriculum:
             first_world: global index of the first of them.
 
         Returns:
-            int64 [W], on the CPU. In the mixed mode neighbouring worlds have neighbouring stages, so that any six
-            of them hold all six.
+            int64 [W], on the CPU. In the mixed mode neighbouring worlds have neighbouring stages,
+            so that any six of them hold all six.
         """
         if self.mode == "mixed":
             return torch.arange(first_world, first_world + worlds) % self.count

@@ -1,7 +1,8 @@
 """Settings as frozen dataclasses: what a field may hold, and how plain data becomes them.
 
-A field made with :func:`setting` carries its unit, its source and its bounds. :func:`build` turns nested
-dictionaries, as YAML, JSON and command lines give them, into a dataclass; :func:`plain` is the way back.
+A field made with :func:`setting` carries its unit, its source and its bounds. :func:`build` turns
+nested dictionaries, as YAML, JSON and command lines give them, into a dataclass; :func:`plain` is
+the way back.
 """
 
 from __future__ import annotations

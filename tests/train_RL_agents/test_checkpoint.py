@@ -50,7 +50,7 @@ def test_one_changed_byte_is_found(tmp_path, where):
     content = bytearray(path.read_bytes())
     content[int(len(content) * where)] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="a.pt is damaged"):
+    with pytest.raises(CheckpointError, match=r"a\.pt is damaged"):
         load(path)
 
 
@@ -59,12 +59,12 @@ def test_truncated_file_is_found(tmp_path, length):
     path = tmp_path / "a.pt"
     save(path, STATE)
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(CheckpointError, match="a.pt is damaged"):
+    with pytest.raises(CheckpointError, match=r"a\.pt is damaged"):
         load(path)
 
 
 def test_missing_and_foreign_files(tmp_path):
-    with pytest.raises(CheckpointError, match="no checkpoint .*gone.pt"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint .*gone\.pt"):
         load(tmp_path / "gone.pt")
     torch.save({"weights": torch.ones(2)}, tmp_path / "other.pt")
     with pytest.raises(CheckpointError, match="format None"):

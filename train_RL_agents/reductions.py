@@ -1,0 +1,146 @@
+"""Reductions of statistics on the device, as values that one packed copy carries to the host."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+BINS = 32
+"""Bins of the histogram of an array that brings no bins of its own."""
+
+
+class Mean(NamedTuple):
+    """A mean as its two sums: a total and the number of what was added."""
+
+    total: Tensor
+    count: Tensor
+
+
+class Histogram(NamedTuple):
+    """Counts [N] of N equal bins from ``low`` to ``high``; what lies outside is in the end bins."""
+
+    counts: Tensor
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Values [n] in float64 on some device, and what they mean once on the host."""
+
+    values: Tensor
+    decode: Callable[[list[float]], Any]
+
+
+def reduce(value: Any) -> Reduced:
+    """Reduce one quantity on the device it lies on, without a host read.
+
+    Args:
+        value: a tensor or array of any shape, a number, a `Mean` or a `Histogram`.
+
+    Returns:
+        What decodes to a number, to a dictionary with mean, spread, quantiles and histogram, or to
+        None where there was nothing to reduce.
+    """
+    if isinstance(value, Mean):
+        sums = torch.stack([_flat(value.total).squeeze(0), _flat(value.count).squeeze(0)])
+        return Reduced(sums, _decode_mean)
+    if isinstance(value, Histogram):
+        low, high = float(value.low), float(value.high)
+        return Reduced(_flat(value.counts), lambda counts: spread(low, high, counts))
+    flat = _flat(value)
+    if flat.numel() == 0:
+        return Reduced(flat, lambda _: None)
+    if flat.numel() == 1:
+        return Reduced(flat, lambda values: values[0])
+    return Reduced(_describe(flat), _decode_description)
+
+
+def _flat(value: Any) -> Tensor:
+    if isinstance(value, np.ndarray):
+        value = np.ascontiguousarray(value)
+    return torch.as_tensor(value).detach().to(torch.float64).reshape(-1)
+
+
+def _decode_mean(sums: list[float]) -> float | None:
+    total, count = sums
+    return total / count if count else None
+
+
+def _describe(flat: Tensor) -> Tensor:
+    """Return mean, standard deviation, minimum, maximum, quantiles and bin counts of [n]."""
+    ordered = flat.sort().values
+    ranks = [round(share * (flat.numel() - 1)) for share in QUANTILES]
+    quantiles = [ordered[rank] for rank in ranks]
+    low, high = ordered[0], ordered[-1]
+    position = (flat - low) / (high - low) * BINS
+    bins = position.nan_to_num(0.0).clamp(0, BINS - 1).long()
+    counts = torch.zeros(BINS, dtype=torch.float64, device=flat.device)
+    counts.scatter_add_(0, bins, torch.ones_like(flat))
+    moments = [flat.mean(), flat.std(correction=0), low, high]
+    return torch.cat([torch.stack(moments + quantiles), counts])
+
+
+def _decode_description(values: list[float]) -> dict[str, Any]:
+    mean, std, low, high = values[:4]
+    names = _quantile_names()
+    quantiles = dict(zip(names, values[4 : 4 + len(names)], strict=True))
+    counts = values[4 + len(names) :]
+    return {
+        **{"mean": mean, "std": std, "min": low, "max": high},
+        **quantiles,
+        "histogram": {"low": low, "high": high, "counts": counts},
+    }
+
+
+def spread(low: float, high: float, counts: list[float]) -> dict[str, Any] | None:
+    """Describe a histogram: moments from the bins' centres, quantiles by the bins' edges.
+
+    Args:
+        low: lower edge of the first bin.
+        high: upper edge of the last.
+        counts: content of each bin.
+
+    Returns:
+        Mean, standard deviation, range of the filled bins, quantiles and the histogram itself; None
+        for an empty one.
+    """
+    total = sum(counts)
+    if not total:
+        return None
+    width = (high - low) / len(counts)
+    centres = [low + width * (i + 0.5) for i in range(len(counts))]
+    mean = sum(c * x for c, x in zip(counts, centres, strict=True)) / total
+    variance = sum(c * (x - mean) ** 2 for c, x in zip(counts, centres, strict=True)) / total
+    filled = [i for i, count in enumerate(counts) if count]
+    return {
+        "mean": mean,
+        "std": math.sqrt(variance),
+        "min": low + width * filled[0],
+        "max": low + width * (filled[-1] + 1),
+        **{
+            name: _histogram_quantile(low, width, counts, share * total)
+            for name, share in zip(_quantile_names(), QUANTILES, strict=True)
+        },
+        "histogram": {"low": low, "high": high, "counts": counts},
+    }
+
+
+def _histogram_quantile(low: float, width: float, counts: list[float], rank: float) -> float:
+    below = 0.0
+    for i, count in enumerate(counts):
+        if count and below + count >= rank:
+            return low + width * (i + (rank - below) / count)
+        below += count
+    return low + width * len(counts)
+
+
+def _quantile_names() -> list[str]:
+    return [f"p{round(100 * share):02d}" for share in QUANTILES]
