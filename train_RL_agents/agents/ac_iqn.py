@@ -1,0 +1,118 @@
+"""AC-IQN: an implicit quantile critic of continuous actions, and a deterministic actor.
+
+Lin et al. 2025, "Distributional Reinforcement Learning based Integrated Decision Making and Control
+for Autonomous Surface Vehicles" (arXiv 2412.09466).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from marinenav_env.observation import Observation
+from train_RL_agents import losses
+from train_RL_agents.agents.base import PROTOTYPE, Agent, Batch
+from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus
+from train_RL_agents.networks import DeterministicActor, ObservationDims, QuantileCritic
+from train_RL_agents.settings import setting
+
+
+@dataclass(frozen=True)
+class ACIQNConfig(QuantileConfig):
+    """Settings of AC-IQN; with a risk level, the actor learns to act for it."""
+
+    actor_learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
+    """Adam's rate for the actor."""
+
+
+class ACIQN(Agent):
+    """Actor-critic with quantiles of the return."""
+
+    name = "AC-IQN"
+    discrete = False
+    Config = ACIQNConfig
+
+    def __init__(
+        self,
+        config: ACIQNConfig | None = None,
+        dims: ObservationDims | None = None,
+        device: torch.device | str = "cpu",
+        actions: int | None = None,
+    ) -> None:
+        super().__init__(config, dims, device, actions)
+        scale = self.config.input_scale
+        self.policy = DeterministicActor(self.dims, scale, self.actions)
+        self.critic = QuantileCritic(self.dims, scale, self.actions)
+        self.target_policy = copy.deepcopy(self.policy)
+        self.target_critic = copy.deepcopy(self.critic)
+        self.register_learners(
+            {
+                "critic": (self.critic.parameters(), self.config.learning_rate),
+                "actor": (self.policy.parameters(), self.config.actor_learning_rate),
+            },
+            [(self.policy, self.target_policy), (self.critic, self.target_critic)],
+        )
+
+    @property
+    def actor(self) -> DeterministicActor:
+        """The network `actor(observation) -> [..., A]`."""
+        return self.policy
+
+    @torch.no_grad()
+    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Return the actor's action `[..., A]`; it is its own mean."""
+        return self.policy(observation)
+
+    def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Quantile Huber loss of the critic; minus the mean quantile of the actor's action."""
+        config, size = self.config, batch.reward.shape[0]
+        taus = draw_taus(size, config.n_taus, self.device, shared=config.shared_taus)
+        target = self._target(batch)  # [B, M]
+
+        features = self.critic.encode(batch.obs)  # [B, F]
+        with self.precision():
+            hidden = self.critic.hidden(features, taus)  # [B, N, 128]
+            theta = self.critic.value(hidden, batch.action)  # [B, N]
+        loss = losses.quantile_huber(theta.float(), target, taus, config.kappa)  # [B]
+
+        policy_features = self.policy.encode(batch.obs)  # [B, F]
+        with self.precision():
+            action = self.policy.act(policy_features)  # [B, A]
+            value = self.critic.value(self._actor_hidden(batch, features, hidden, taus), action)
+        metrics = {"q_mean": theta.detach().float().mean()}
+        if config.prioritized:
+            error = target.mean(1) - theta.detach().float().mean(1)  # [B]
+            metrics["priority"] = error.abs()
+        objectives = {
+            "critic": (batch.weight * loss).mean(),
+            "actor": losses.policy_gradient(value.float()),
+        }
+        return objectives, metrics
+
+    @torch.no_grad()
+    def _target(self, batch: Batch) -> Tensor:
+        """Return target quantiles `[B, M]` of the target actor's action in the next state."""
+        config, size = self.config, batch.reward.shape[0]
+        taus = draw_taus(size, config.n_target_taus, self.device, shared=config.shared_taus)
+        features = self.target_critic.encode(batch.next_obs)  # [B, F]
+        policy_features = self.target_policy.encode(batch.next_obs)  # [B, F]
+        with self.precision():
+            action = self.target_policy.act(policy_features)  # [B, A]
+            value = self.target_critic.value(self.target_critic.hidden(features, taus), action)
+        return losses.td_target(batch.reward, batch.discount, value.float())
+
+    @torch.no_grad()
+    def _actor_hidden(
+        self, batch: Batch, features: Tensor, hidden: Tensor, taus: Tensor
+    ) -> Tensor:
+        """Return the critic's first hidden layer `[B, N, 128]` as the actor's loss needs it.
+
+        The action enters after that layer, so the actor can use the critic's own pass; only a risk
+        level asks for other fractions.
+        """
+        if self.config.cvar == 1.0 and not self.config.adaptive_cvar:
+            return hidden.detach()
+        return self.critic.hidden(features, distort(taus, batch.obs, self.config, self.dims))

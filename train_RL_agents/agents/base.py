@@ -1,0 +1,280 @@
+"""What all agents share: their settings, the gradient step, and their state as plain tensors.
+
+An agent is one algorithm. A subclass builds its networks, says which parameters descend which loss
+(`register_learners`), and computes those losses from a batch (`objectives`); everything else is here.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
+
+from marinenav_env.observation import Observation
+from train_RL_agents.networks import (
+    EGO_MAGNITUDE,
+    OBJECT_MAGNITUDE,
+    InputScale,
+    ObservationDims,
+)
+from train_RL_agents.settings import Settings, setting
+
+PROTOTYPE = "vectorised prototype of AC-IQN on this task"
+PUBLISHED = "published training code"
+CHOICE = "this project"
+
+
+@dataclass(frozen=True)
+class AgentConfig(Settings):
+    """Settings of every algorithm; each adds its own."""
+
+    learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
+    """Adam's rate for the value networks."""
+    gamma: float = setting(0.99, unit="1/decision", source=PUBLISHED, low=0.0, high=1.0)
+    """Discount of a decision; the replay turns it into the batch's `discount`."""
+    n_step: int = setting(1, unit="decisions", source=PUBLISHED, low=1)
+    """Length of the return; the replay computes it."""
+    prioritized: bool = setting(False, unit="-", source=PUBLISHED)
+    """Sample by priority; `update` then returns the new priorities."""
+    polyak: float = setting(0.01, unit="1/update", source=PROTOTYPE, low=0.0, high=1.0)
+    """Share of the networks that enters their targets at every update."""
+    max_grad_norm: float | None = setting(10.0, unit="-", source=CHOICE, low=1e-9)
+    """Gradients of a network are scaled down to this Euclidean norm; null leaves them alone."""
+    autocast: bool = setting(False, unit="-", source=CHOICE)
+    """Learn and explore with bfloat16 products; losses and `act` stay in float32."""
+    ego_magnitude: tuple[float, ...] = setting(
+        EGO_MAGNITUDE, unit="m, m, m/s, m/s, rad/s, N, N", source=CHOICE, low=1e-6
+    )
+    """Divisors of the robot's own features inside the network."""
+    object_magnitude: tuple[float, ...] = setting(
+        OBJECT_MAGNITUDE, unit="m, m, m/s, m/s, m", source=CHOICE, low=1e-6
+    )
+    """Divisors of an object's features inside the network."""
+
+    @property
+    def input_scale(self) -> InputScale:
+        """The divisors, as the networks take them."""
+        return InputScale(self.ego_magnitude, self.object_magnitude)
+
+
+class Batch(Protocol):
+    """What `update` reads of a batch; the replay's `Batch` has these fields."""
+
+    obs: Observation  # [B, ...]
+    action: Tensor  # [B, A] continuous, [B] int64 discrete
+    reward: Tensor  # [B], n-step return
+    next_obs: Observation  # [B, ...]
+    discount: Tensor  # [B], gamma^m, 0 where terminated
+    weight: Tensor  # [B], importance weight
+
+
+class Agent(nn.Module, abc.ABC):
+    """One algorithm: networks, acting, and one gradient update at a time.
+
+    Nothing here reads the device: `update` can be captured in a CUDA graph.
+
+    Args:
+        config: of the class's `Config`.
+        dims: sizes of the observation.
+        device: where the networks live.
+        actions: number of discrete actions, or of continuous action coordinates; None takes the
+            simulator's (25 or 2).
+
+    Attributes:
+        gradient_sync: called in place on the list of all gradients between the backward pass and
+            the optimizer step, to average them over processes; None does nothing.
+    """
+
+    name: ClassVar[str]
+    discrete: ClassVar[bool]
+    stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
+    Config: ClassVar[type[AgentConfig]]
+
+    def __init__(
+        self,
+        config: AgentConfig | None = None,
+        dims: ObservationDims | None = None,
+        device: torch.device | str = "cpu",
+        actions: int | None = None,
+    ) -> None:
+        super().__init__()
+        config = self.Config() if config is None else config
+        if not isinstance(config, self.Config):
+            raise TypeError(
+                f"config is a {type(config).__name__}: agent {self.name} needs a "
+                f"{self.Config.__name__}"
+            )
+        self.config = config
+        self.dims = ObservationDims() if dims is None else dims
+        self.device = torch.device(device)
+        self.actions = actions if actions is not None else (25 if self.discrete else 2)
+        self.gradient_sync: Callable[[list[Tensor]], None] | None = None
+
+    @property
+    @abc.abstractmethod
+    def actor(self) -> nn.Module:
+        """The network that acts, as it is exported: `actor(observation)`."""
+
+    @abc.abstractmethod
+    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Act as deployed, for any leading dimensions.
+
+        Args:
+            observation: `[..., 7k]`, `[..., Kk, 5]`, `[..., Kk]`.
+            mean: take the mean action instead of a sample; only stochastic agents differ.
+
+        Returns:
+            `[...]` int64 (discrete) or `[..., A]` in (-1, 1).
+        """
+
+    def explore(self, observation: Observation) -> Tensor:
+        """Act while collecting, before any epsilon: as `act`, unless the algorithm explores itself."""
+        with self.precision():
+            action = self.act(observation)
+        return action if self.discrete else action.to(observation.ego.dtype)
+
+    @abc.abstractmethod
+    def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Return the loss `[]` of each group of `register_learners`, and metrics for the log.
+
+        The metrics are detached: scalars `[]`, and `priority` `[B]` if the replay is prioritised.
+        """
+
+    def register_learners(
+        self,
+        groups: dict[str, tuple[Iterable[nn.Parameter], float]],
+        targets: Sequence[tuple[nn.Module, nn.Module]] = (),
+    ) -> None:
+        """Move to the device and set up the optimizer; the last call of a subclass's constructor.
+
+        Args:
+            groups: by the name of its loss, the parameters that descend it and their Adam rate.
+            targets: pairs (network, target network); a target follows by Polyak averaging.
+        """
+        self.to(self.device)
+        self._rates = {name: rate for name, (_, rate) in groups.items()}
+        self._rate_scale: Tensor | float = 1.0
+        on_gpu = self.device.type == "cuda"
+        parameter_groups = [
+            {
+                "name": name,
+                "params": list(parameters),
+                "lr": torch.tensor(rate, device=self.device) if on_gpu else rate,
+            }
+            for name, (parameters, rate) in groups.items()
+        ]
+        self.optimizer = torch.optim.Adam(parameter_groups, fused=True, capturable=on_gpu)
+        self._sources = [p for network, _ in targets for p in network.parameters()]
+        self._targets = [p for _, target in targets for p in target.parameters()]
+        for source, target in targets:
+            target.load_state_dict(source.state_dict())
+            target.requires_grad_(False)
+        self._allocate_optimizer_state()
+
+    def _allocate_optimizer_state(self) -> None:
+        """Create Adam's moments now, so that a captured graph and a checkpoint find them in place.
+
+        A step with zero gradients changes no parameter; only its count has to be undone.
+        """
+        for parameter in self._parameters_in_order():
+            parameter.grad = torch.zeros_like(parameter)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self._parameters_in_order():
+            self.optimizer.state[parameter]["step"].zero_()
+
+    def _parameters_in_order(self) -> list[nn.Parameter]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def precision(self) -> contextlib.AbstractContextManager:
+        """The context of bfloat16 products, if the settings ask for it."""
+        if not self.config.autocast:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """Do one gradient update.
+
+        Args:
+            batch: transitions `[B, ...]` on the agent's device.
+
+        Returns:
+            Detached metrics on the device: scalars `[]`, and `priority` `[B]` if prioritised.
+        """
+        losses, metrics = self.objectives(batch)
+        groups = self.optimizer.param_groups
+        gradients = [torch.autograd.grad(losses[g["name"]], g["params"]) for g in groups]
+        if self.gradient_sync is not None:
+            self.gradient_sync([gradient for group in gradients for gradient in group])
+        for group, values in zip(groups, gradients, strict=True):
+            metrics[f"{group['name']}_loss"] = losses[group["name"]].detach()
+            metrics[f"{group['name']}_grad_norm"] = self._clip(values)
+            for parameter, gradient in zip(group["params"], values, strict=True):
+                parameter.grad = gradient
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self._targets:
+            with torch.no_grad():
+                torch._foreach_lerp_(self._targets, self._sources, self.config.polyak)
+        return metrics
+
+    def _clip(self, gradients: Sequence[Tensor]) -> Tensor:
+        """Scale gradients down to the largest norm allowed, in place; return their norm `[]`."""
+        norm = get_total_norm(gradients)
+        if self.config.max_grad_norm is not None:
+            scale = (self.config.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)  # []
+            torch._foreach_mul_(gradients, scale)
+        return norm
+
+    def set_learning_rate_scale(self, scale: Tensor | float) -> None:
+        """Multiply the learning rates of the settings by `scale`, from the next update on.
+
+        Args:
+            scale: a float, or a 0-d tensor on the agent's device: inside a captured graph it has to
+                be a tensor, on the CPU a float spares a read.
+        """
+        self._rate_scale = scale
+        for group in self.optimizer.param_groups:
+            rate = self._rates[group["name"]] * scale
+            if not isinstance(group["lr"], Tensor):
+                group["lr"] = float(rate)
+            elif isinstance(rate, Tensor):
+                group["lr"].copy_(rate)
+            else:
+                group["lr"].fill_(rate)
+
+    def training_state(self) -> dict[str, Any]:
+        """Return networks, targets and optimizer as nested dictionaries of copied tensors."""
+        moments = [
+            {key: value.detach().clone() for key, value in self.optimizer.state[p].items()}
+            for p in self._parameters_in_order()
+        ]
+        return {
+            "networks": {key: value.detach().clone() for key, value in self.state_dict().items()},
+            "optimizer": dict(enumerate(moments)),
+            "learning_rate_scale": torch.as_tensor(self._rate_scale, dtype=torch.float64).clone(),
+        }
+
+    def load_training_state(self, state: dict[str, Any]) -> None:
+        """Restore what `training_state` returned, in place, from any device.
+
+        Raises:
+            ValueError: the state belongs to other networks.
+        """
+        parameters = self._parameters_in_order()
+        if len(state["optimizer"]) != len(parameters):
+            raise ValueError(
+                f"the state holds {len(state['optimizer'])} optimized tensors, agent {self.name} "
+                f"has {len(parameters)}: load it into the agent and the settings that wrote it"
+            )
+        self.load_state_dict(state["networks"])
+        for parameter, moments in zip(parameters, state["optimizer"].values(), strict=True):
+            for key, value in self.optimizer.state[parameter].items():
+                value.copy_(moments[key])
+        self.set_learning_rate_scale(float(state["learning_rate_scale"]))

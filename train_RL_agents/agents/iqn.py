@@ -1,0 +1,108 @@
+"""IQN: quantiles of the value of 25 discrete actions.
+
+Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning". Acting
+averages the quantiles at fixed fractions (i + 1/2) / n, so that the deployed policy is deterministic.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from marinenav_env.observation import Observation
+from train_RL_agents import losses
+from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent, Batch
+from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus, midpoints
+from train_RL_agents.networks import ObservationDims, QuantileQNetwork
+from train_RL_agents.settings import setting
+
+
+@dataclass(frozen=True)
+class IQNConfig(QuantileConfig):
+    """Settings of IQN; a risk level changes how it acts, not what it learns."""
+
+    n_acting_taus: int = setting(32, unit="-", source=PUBLISHED, low=1)
+    """Quantile fractions of acting as deployed."""
+    n_exploring_taus: int = setting(8, unit="-", source=CHOICE, low=1)
+    """Quantile fractions of acting while collecting."""
+
+
+class IQN(Agent):
+    """Quantile regression of action values."""
+
+    name = "IQN"
+    discrete = True
+    Config = IQNConfig
+
+    def __init__(
+        self,
+        config: IQNConfig | None = None,
+        dims: ObservationDims | None = None,
+        device: torch.device | str = "cpu",
+        actions: int | None = None,
+    ) -> None:
+        super().__init__(config, dims, device, actions)
+        self.network = QuantileQNetwork(self.dims, self.config.input_scale, self.actions)
+        self.target = copy.deepcopy(self.network)
+        acting, exploring = self.config.n_acting_taus, self.config.n_exploring_taus
+        self.register_buffer("acting_taus", midpoints(acting), persistent=False)
+        self.register_buffer("exploring_taus", midpoints(exploring), persistent=False)
+        self.register_learners(
+            {"critic": (self.network.parameters(), self.config.learning_rate)},
+            [(self.network, self.target)],
+        )
+
+    @property
+    def actor(self) -> QuantileQNetwork:
+        """The network `actor(observation, taus [..., N]) -> quantiles [..., N, A]`."""
+        return self.network
+
+    @torch.no_grad()
+    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Return the action `[...]` of the largest mean over the acting fractions."""
+        return self._greedy(observation, self.acting_taus)
+
+    @torch.no_grad()
+    def explore(self, observation: Observation) -> Tensor:
+        """Return the action `[...]` of the largest mean over the fewer exploring fractions."""
+        with self.precision():
+            return self._greedy(observation, self.exploring_taus)
+
+    def _greedy(self, observation: Observation, taus: Tensor) -> Tensor:
+        taus = distort(taus, observation, self.config, self.dims)  # [N] or [..., N]
+        return self.network(observation, taus).mean(-2).argmax(-1)
+
+    def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Quantile Huber loss of the taken action's quantiles."""
+        config, size = self.config, batch.reward.shape[0]
+        taus = draw_taus(size, config.n_taus, self.device, shared=config.shared_taus)
+        target = self._target(batch)  # [B, M]
+        features = self.network.encode(batch.obs)  # [B, F]
+        with self.precision():
+            quantiles = self.network.head(features, taus)  # [B, N, A]
+        theta = select(quantiles, batch.action).float()  # [B, N]
+        loss = losses.quantile_huber(theta, target, taus, config.kappa)  # [B]
+        metrics = {"q_mean": theta.detach().mean()}
+        if config.prioritized:
+            metrics["priority"] = (target.mean(1) - theta.detach().mean(1)).abs()  # [B]
+        return {"critic": (batch.weight * loss).mean()}, metrics
+
+    @torch.no_grad()
+    def _target(self, batch: Batch) -> Tensor:
+        """Return target quantiles `[B, M]` of the action with the largest mean of them."""
+        config, size = self.config, batch.reward.shape[0]
+        taus = draw_taus(size, config.n_target_taus, self.device, shared=config.shared_taus)
+        features = self.target.encode(batch.next_obs)  # [B, F]
+        with self.precision():
+            quantiles = self.target.head(features, taus)  # [B, M, A]
+        value = select(quantiles, quantiles.mean(1).argmax(-1))  # [B, M]
+        return losses.td_target(batch.reward, batch.discount, value.float())
+
+
+def select(quantiles: Tensor, action: Tensor) -> Tensor:
+    """Return the quantiles `[B, N]` of actions `[B]` out of `[B, N, A]`."""
+    index = action.view(-1, 1, 1).expand(-1, quantiles.shape[1], 1)  # [B, N, 1]
+    return quantiles.gather(2, index).squeeze(2)

@@ -1,0 +1,87 @@
+"""What the agents with quantile networks share: quantile fractions and risk levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from marinenav_env.observation import EGO_FEATURES, Observation
+from train_RL_agents.agents.base import CHOICE, PUBLISHED, AgentConfig
+from train_RL_agents.networks import ObservationDims
+from train_RL_agents.settings import setting
+
+OWN_RADIUS = 0.5 * (5.0**2 + 2.5**2) ** 0.5  # m, circle around the published hull of 5.0 x 2.5 m
+CALM_DISTANCE = 10.0  # m, published surface distance from which the adaptive risk level is 1
+
+
+@dataclass(frozen=True)
+class QuantileConfig(AgentConfig):
+    """Settings of an agent that learns quantiles of the return."""
+
+    n_taus: int = setting(8, unit="-", source=PUBLISHED, low=1)
+    """Quantile fractions of the learned distribution in a loss."""
+    n_target_taus: int = setting(8, unit="-", source=PUBLISHED, low=1)
+    """Quantile fractions of the target distribution in a loss."""
+    kappa: float = setting(1.0, unit="return", source=PUBLISHED, low=1e-6)
+    """Where the Huber loss turns linear."""
+    shared_taus: bool = setting(True, unit="-", source=CHOICE)
+    """Draw one set of fractions per batch, one in each n-th of [0, 1], not one per sample."""
+    cvar: float = setting(1.0, unit="-", source="Dabney et al. 2018, sec. 3.2", low=0.0, high=1.0)
+    """Risk level: act for the mean of the worst share `cvar` of returns; 1 is neutral."""
+    adaptive_cvar: bool = setting(False, unit="-", source=PUBLISHED)
+    """Multiply the risk level by the closest surface distance / 10 m, at most 1."""
+
+
+def draw_taus(samples: int, n: int, device: torch.device, *, shared: bool) -> Tensor:
+    """Draw quantile fractions in [0, 1).
+
+    Args:
+        samples: B.
+        n: fractions N.
+        device: where to draw.
+        shared: one set for all samples, stratified: the i-th is uniform in [i/N, (i+1)/N).
+
+    Returns:
+        `[N]` if shared, else `[B, N]` independent and uniform.
+    """
+    if not shared:
+        return torch.rand(samples, n, device=device)
+    return (torch.arange(n, device=device) + torch.rand(n, device=device)) / n
+
+
+def midpoints(n: int) -> Tensor:
+    """Return the fixed fractions (i + 1/2) / n `[n]`, whose quantiles average to the mean."""
+    return (torch.arange(n) + 0.5) / n
+
+
+def risk_level(observation: Observation, dims: ObservationDims) -> Tensor:
+    """Return the adaptive risk level `[...]`: closest surface distance / 10 m, within [0, 1].
+
+    The surface distance of an object is |p| - r_obj - own radius; without objects the level is 1.
+    """
+    rows = dims.objects * len(EGO_FEATURES) // dims.ego  # of the newest frame
+    objects, mask = observation.objects[..., :rows, :], observation.mask[..., :rows]
+    distance = objects[..., :2].norm(dim=-1) - objects[..., 4] - OWN_RADIUS  # [..., K]
+    level = (distance / CALM_DISTANCE).clamp(0.0, 1.0)  # [..., K]
+    return torch.where(mask > 0.5, level, torch.ones_like(level)).amin(-1)  # [...]
+
+
+def distort(
+    taus: Tensor, observation: Observation, config: QuantileConfig, dims: ObservationDims
+) -> Tensor:
+    """Scale fractions by the risk level of the settings: the mean over them becomes the CVaR.
+
+    Args:
+        taus: `[N]` shared, or `[..., N]`.
+        observation: `[...]` leading dimensions; read if the level adapts.
+        config: `cvar` and `adaptive_cvar`.
+        dims: sizes of the observation.
+
+    Returns:
+        As `taus`, or `[..., N]` if the level adapts.
+    """
+    if config.adaptive_cvar:
+        return config.cvar * risk_level(observation, dims).unsqueeze(-1) * taus
+    return config.cvar * taus

@@ -1,0 +1,9 @@
+"""The one place that lists the algorithms; adding one means a file, an entry here and a YAML file."""
+
+from __future__ import annotations
+
+from train_RL_agents.agents.ac_iqn import ACIQN
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.iqn import IQN
+
+AGENTS: dict[str, type[Agent]] = {agent.name: agent for agent in (ACIQN, IQN)}
