@@ -1,0 +1,75 @@
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011). A draw is a pure function of (seed, world, episode, step, robot, purpose).
+#pragma once
+
+#include "functions.h"
+
+namespace marinenav {
+
+/// What a draw is for: the top byte of the counter's last word, so that no two uses share a draw.
+enum class Purpose : uint32_t { kRobot = 1, kHeading = 2, kCore = 3, kBuoy = 4, kNoise = 5 };
+
+template <class U>
+struct Philox4 {
+  U w0, w1, w2, w3;
+};
+
+template <class U>
+MN_HD Philox4<U> philox(Philox4<U> c, uint32_t key0, uint32_t key1) {
+  MN_UNROLL
+  for (int round = 0; round < 10; ++round) {
+    U high0, low0, high1, low1;
+    multiply_wide(c.w0, 0xD2511F53u, high0, low0);
+    multiply_wide(c.w2, 0xCD9E8D57u, high1, low1);
+    c = {high1 ^ c.w1 ^ key0, low1, high0 ^ c.w3 ^ key1, low0};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+/// Identity of the draws of some worlds at one decision.
+template <class V>
+struct RandomStream {
+  UInt<V> world;    // global world index
+  UInt<V> episode;  // episodes begun in this world
+  UInt<V> step;     // decisions taken in this episode
+  uint32_t key0, key1;
+
+  /// 128 random bits; `index` numbers the draws of one (robot, purpose).
+  MN_HD Philox4<UInt<V>> draw(Purpose purpose, uint32_t robot, uint32_t index) const {
+    const uint32_t tag = (static_cast<uint32_t>(purpose) << 24) | (robot << 16) | index;
+    return philox(Philox4<UInt<V>>{world, episode, step, UInt<V>{} + tag}, key0, key1);
+  }
+};
+
+MN_HD float unit_real(uint32_t bits, float) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+MN_HD double unit_real(uint32_t bits, double) { return static_cast<double>(bits >> 8) * 0x1p-24; }
+#ifndef __CUDACC__
+MN_HD PackF unit_real(PackU bits, PackF) {
+  return __builtin_convertvector((PackI)(bits >> 8), PackF) * 0x1p-24f;
+}
+#endif
+
+/// Uniform in [0, 1) from the top 24 bits; the same numbers in float32 and float64.
+template <class V>
+MN_HD V uniform(UInt<V> bits) {
+  return unit_real(bits, V{});
+}
+
+/// Two independent standard normal numbers (Box and Muller 1958).
+template <class V>
+struct NormalPair {
+  V first, second;
+};
+template <class V>
+MN_HD NormalPair<V> normal_pair(UInt<V> radius_bits, UInt<V> angle_bits) {
+  using T = Scalar<V>;
+  // 1 - u is in (0, 1], so the logarithm is finite.
+  const V u = splat<V>(T(1)) - uniform<V>(radius_bits);
+  const V radius = square_root(log_of(u) * T(-2));
+  const SinCos<V> direction = sincos_of(uniform<V>(angle_bits) * (T(2) * kPi<T>));
+  return {radius * direction.cos, radius * direction.sin};
+}
+
+}  // namespace marinenav

@@ -1,0 +1,40 @@
+#include <ATen/Parallel.h>
+
+#include <cstring>
+
+#include "cpu_launcher.h"
+#include "simulator_ops.h"
+
+namespace marinenav {
+namespace {
+
+struct TorchThreads {
+  template <class Body>
+  void operator()(int64_t count, const Body& body) const {
+    at::parallel_for(0, count, 1, body);
+  }
+};
+
+template <class T>
+struct CpuLanes {
+  using Type = T;
+};
+template <>
+struct CpuLanes<float> {
+  using Type = PackF;
+};
+
+struct CpuBackend {
+  template <class T>
+  using Lanes = typename CpuLanes<T>::Type;
+  static CpuLauncher<TorchThreads> launcher() { return {}; }
+  static bool is_empty(const at::Tensor& mask) {
+    return std::memchr(mask.const_data_ptr(), 1, static_cast<size_t>(mask.numel())) == nullptr;
+  }
+};
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(marinenav, CPU, m) { register_kernels<CpuBackend>(m); }
+
+}  // namespace marinenav
