@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import EnvConfig, EpisodeConfig
+from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from train_RL_agents.agents.base import AgentConfig
 from train_RL_agents.agents.registry import AGENTS
-
-from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from train_RL_agents.settings import Settings, SettingsError, setting
 
 PUBLISHED = "published training code"
@@ -52,6 +51,10 @@ class ExplorationConfig(Settings):
     epsilon_start: float = setting(0.6, unit="-", source=MEASURED, low=0.0, high=1.0)
     epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
     ramp_share: float = setting(0.5, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
+    spread: float = setting(0.0, unit="-", source="Horgan et al. 2018", low=0.0)
+    """Exponent by which robots explore differently, from epsilon to epsilon ** (1 + spread)."""
+    action_noise: float = setting(0.0, unit="share of half the range", source=CHOICE, low=0.0)
+    """Standard deviation of Gaussian noise on continuous actions."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,12 @@ class ReplayOptions(Settings):
     """The replay buffer; what an algorithm asks of it (n-step, priorities) is in ``algorithm``."""
 
     capacity: int = setting(1_000_000, unit="robot transitions", source=PUBLISHED, low=1)
+    alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
     beta_start: float = setting(
-        0.4, unit="-", source="Schaul et al. 2016, table 3", low=0.0, high=1.0
+        0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0
     )
     beta_end: float = setting(
-        1.0, unit="-", source="Schaul et al. 2016, table 3", low=0.0, high=1.0
+        1.0, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0
     )
 
 
@@ -128,6 +132,14 @@ class LogConfig(Settings):
     interval_steps: int = setting(10_000, unit="steps", source=CHOICE, low=1)
 
 
+def training_env() -> EnvConfig:
+    """The published simulator with shorter episodes.
+
+    An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
+    """
+    return EnvConfig(episode=EpisodeConfig(max_steps=300))
+
+
 @dataclass(frozen=True)
 class TrainConfig(Settings):
     """Everything that decides a training run."""
@@ -141,7 +153,8 @@ class TrainConfig(Settings):
     """0: as many as torch chooses."""
     total_steps: int = setting(6_000_000, unit="steps", source=PUBLISHED, low=1)
     worlds: int = setting(64, unit="worlds per process", source=MEASURED, low=1)
-    env: EnvConfig = field(default_factory=EnvConfig)
+    stack_k: int = setting(1, unit="decisions in an observation", source=PUBLISHED, low=1)
+    env: EnvConfig = field(default_factory=training_env)
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     updates: UpdateConfig = field(default_factory=UpdateConfig)

@@ -74,7 +74,12 @@ def _check_bounds(field: dataclasses.Field, value: Any) -> None:
 
 
 def build(
-    kind: type, values: Any, *, where: str = "", concrete: Mapping[str, type] | None = None
+    kind: type,
+    values: Any,
+    *,
+    where: str = "",
+    concrete: Mapping[str, type] | None = None,
+    base: Any = None,
 ) -> Any:
     """Build the dataclass ``kind`` from nested dictionaries and lists.
 
@@ -83,6 +88,8 @@ def build(
         values: a mapping of field names, a list of the fields in order, or an instance of ``kind``.
         where: dotted name of this part, for messages; empty at the root.
         concrete: for fields declared with a base class, the class to build, by field name.
+        base: an instance of ``kind`` that gives what ``values`` leaves out; None takes the
+            defaults of ``kind``.
 
     Raises:
         SettingsError: a key is unknown, or a value has a wrong type or is out of its bounds.
@@ -105,22 +112,32 @@ def build(
         if key not in names:
             known = dotted_keys(kind, concrete=concrete)
             raise SettingsError(_unknown(key, where, known))
+    bases = {field.name: _default(field) for field in dataclasses.fields(kind)}
+    if base is not None:
+        bases = {name: getattr(base, name) for name in names}
     arguments = {
-        name: convert(hints[name], value, where=_join(where, name))
+        name: convert(hints[name], value, where=_join(where, name), base=bases[name])
         for name, value in values.items()
     }
     try:
-        return kind(**arguments)
+        return kind(**arguments) if base is None else dataclasses.replace(base, **arguments)
     except SettingsError as error:
         raise SettingsError(_join(where, str(error))) from error
     except (TypeError, ValueError) as error:
         raise SettingsError(f"{where or kind.__name__}: {error}") from error
 
 
-def convert(hint: Any, value: Any, *, where: str) -> Any:
+def _default(field: dataclasses.Field) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
+
+
+def convert(hint: Any, value: Any, *, where: str, base: Any = None) -> Any:
     """Convert ``value`` to the annotated type ``hint``, without guessing.
 
-    Whole floats pass as ``int`` (YAML reads ``1e6`` as a float) and whole numbers as ``float``.
+    Whole floats pass as ``int`` (YAML reads ``1e6`` as a float) and whole numbers as ``float``. For
+    a dataclass ``base`` gives what ``value`` leaves out.
 
     Raises:
         SettingsError: the value is not of that type.
@@ -144,7 +161,7 @@ def convert(hint: Any, value: Any, *, where: str) -> Any:
             convert(kind, entry, where=f"{where}[{i}]") for i, (kind, entry) in enumerate(pairs)
         )
     if dataclasses.is_dataclass(hint):
-        return build(hint, value, where=where)
+        return build(hint, value, where=where, base=base if isinstance(base, hint) else None)
     return _scalar(hint, value, where)
 
 

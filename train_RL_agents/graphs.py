@@ -1,0 +1,72 @@
+"""CUDA graphs, in one place: a function of persistent tensors is captured once, then replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+WARM_UP_CALLS = 3
+"""Calls run eagerly before the capture, so that lazily created handles and buffers exist."""
+
+
+class CapturedStep:
+    """Runs a function eagerly, or, on a GPU, as a CUDA graph after a few calls.
+
+    The function reads and writes tensors that stay where they are, takes no argument, returns
+    nothing and reads nothing on the host. Every call is one execution of it, warm-up included, so
+    a run does the same work with and without graphs. Random numbers come from the device's default
+    generator or from ``generators``, whose counters advance with every replay.
+
+    Args:
+        function: what to run.
+        device: where its tensors are.
+        enabled: False keeps it eager on a GPU too.
+        generators: random generators that it uses besides the default one.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[], None],
+        device: torch.device,
+        *,
+        enabled: bool = True,
+        generators: tuple[torch.Generator, ...] = (),
+    ) -> None:
+        self._function = function
+        self._device = device
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._generators = generators
+        self._calls = 0
+        self.captures = enabled and device.type == "cuda"
+
+    def __call__(self) -> None:
+        """Run the function once."""
+        if not self.captures:
+            self._function()
+        elif self._graph is not None:
+            self._graph.replay()
+        elif self._calls < WARM_UP_CALLS:
+            self._warm_up()
+        else:
+            self._capture()
+            self._graph.replay()
+        self._calls += 1
+
+    def _warm_up(self) -> None:
+        """Run on a side stream, as a capture will: memory of the default stream is not reused."""
+        current = torch.cuda.current_stream(self._device)
+        side = torch.cuda.Stream(self._device)
+        side.wait_stream(current)
+        with torch.cuda.stream(side):
+            self._function()
+        current.wait_stream(side)
+
+    def _capture(self) -> None:
+        """Record the function without running it."""
+        graph = torch.cuda.CUDAGraph()
+        for generator in self._generators:
+            graph.register_generator_state(generator)
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            self._function()
+        self._graph = graph

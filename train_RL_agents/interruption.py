@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM: the loop is asked to save and leave; a second Ctrl-C leaves at once."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """While entered, remembers a signal instead of dying of it.
+
+    Attributes:
+        received: the signal, or None.
+    """
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Interruption:
+        self._before = {number: signal.signal(number, self._remember) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._restore()
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.received = signal.Signals(number)
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,128 @@
+"""Several training processes, as ``torchrun`` starts them: averages, sums, and the death of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+TIMEOUT = timedelta(minutes=10)
+"""How long a process waits for the others: longer than an evaluation, which only the first does."""
+
+
+class ProcessLostError(RuntimeError):
+    """Another process of the run has died, so that nothing can be averaged any more."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of one run; alone, every operation is the identity.
+
+    Attributes:
+        rank: number of this process, from 0.
+        size: number of processes.
+        local_rank: number of this process on its machine, which is its GPU's number.
+    """
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+
+    @classmethod
+    def join(cls, device_type: str) -> Processes:
+        """Join the processes that ``torchrun`` announces in the environment, or be alone.
+
+        Args:
+            device_type: ``cuda`` communicates by NCCL, ``cpu`` by gloo.
+
+        Raises:
+            ProcessLostError: the others could not be reached.
+        """
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size == 1:
+            return cls()
+        rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+        if device_type == "cuda":
+            torch.cuda.set_device(local_rank)
+        backend = "nccl" if device_type == "cuda" else "gloo"
+        processes = cls(rank, size, local_rank)
+        processes.exchange(lambda: dist.init_process_group(backend, timeout=TIMEOUT))
+        return processes
+
+    @property
+    def first(self) -> bool:
+        """Whether this process logs, evaluates and writes the checkpoint."""
+        return self.rank == 0
+
+    def average(self, tensors: Iterable[Tensor]) -> None:
+        """Replace every tensor by its mean over the processes, with one transfer for all of them.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        if self.size == 1:
+            return
+        tensors = list(tensors)
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        self.exchange(lambda: dist.all_reduce(flat))
+        self._scatter(flat.div_(self.size), tensors)
+
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
+        """Replace every tensor by that of the first process.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        if self.size == 1:
+            return
+        for tensor in tensors:
+            self.exchange(lambda tensor=tensor: dist.broadcast(tensor, 0))
+
+    def sum(self, tensor: Tensor) -> None:
+        """Replace ``tensor`` by its sum over the processes.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        if self.size > 1:
+            self.exchange(lambda: dist.all_reduce(tensor))
+
+    def wait(self) -> None:
+        """Return when every process has come here.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        if self.size > 1:
+            self.exchange(dist.barrier)
+
+    def leave(self) -> None:
+        """End the communication, without waiting for anyone."""
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+    def exchange(self, communicate: Callable[[], object]) -> None:
+        """Run a communication; what it raises means that a process is gone.
+
+        Raises:
+            ProcessLostError: it failed.
+        """
+        try:
+            communicate()
+        except RuntimeError as error:
+            raise ProcessLostError(
+                f"process {self.rank} of {self.size} lost contact with another one, which has "
+                f"probably died ({str(error).splitlines()[0]})"
+            ) from error
+
+    @staticmethod
+    def _scatter(flat: Tensor, tensors: list[Tensor]) -> None:
+        start = 0
+        for tensor in tensors:
+            tensor.copy_(flat[start : start + tensor.numel()].view_as(tensor))
+            start += tensor.numel()

@@ -1,0 +1,88 @@
+"""``run.json``: what a later reader needs to repeat a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from train_RL_agents.checkpoint import write_atomically
+from train_RL_agents.config import TrainConfig
+from train_RL_agents.settings import plain
+
+RUN = "run.json"
+PACKAGES = ("marinenav", "torch", "torchrl", "tensordict", "numpy")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def write_run_record(
+    output_dir: Path, config: TrainConfig, device: torch.device, processes: int
+) -> None:
+    """Write ``run.json``; a resumed run adds its start to the list of starts.
+
+    Args:
+        output_dir: the run's folder.
+        config: all settings.
+        device: what the run runs on.
+        processes: number of processes.
+    """
+    path = output_dir / RUN
+    starts = json.loads(path.read_text())["starts"] if path.exists() else []
+    record = {
+        "config": plain(config),
+        "seed": config.seed,
+        "starts": [*starts, _start(device, processes)],
+    }
+    content = json.dumps(record, indent=1).encode()
+    write_atomically(path, lambda file: file.write(content))
+
+
+def _start(device: torch.device, processes: int) -> dict[str, Any]:
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": [sys.executable, *sys.argv],
+        "commit": _git("rev-parse", "HEAD"),
+        "diff": _git("diff", "HEAD"),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "device": device_name(device),
+        "processes": processes,
+        "cpu_threads": torch.get_num_threads(),
+        "cpu_count": os.cpu_count(),
+        "platform": platform.platform(),
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """Return the device in words, for example ``cuda: NVIDIA H200``."""
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    return f"cpu: {platform.processor() or platform.machine()}"
+
+
+def _versions() -> dict[str, str | None]:
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = None
+    return versions
+
+
+def _git(*arguments: str) -> str | None:
+    """Return git's answer about this source tree, or None outside a repository."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.stdout.strip()
