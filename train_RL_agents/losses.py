@@ -1,8 +1,8 @@
 """The losses of all agents as pure functions, in the symbols of the papers they come from.
 
 B is the batch, N the quantile fractions of the learned distribution, M those of its target, Z the
-atoms of a categorical distribution, A the actions. Losses keep the batch dimension, so that a caller
-can weight each sample; everything is computed in the dtype of the arguments (float32 for training).
+atoms of a categorical distribution, A the actions. Critics' losses keep the batch dimension, so
+that a caller can weight each sample; the dtype is that of the arguments (float32 for training).
 """
 
 from __future__ import annotations
@@ -93,8 +93,10 @@ def squared_td(q: Tensor, target: Tensor) -> Tensor:
 def policy_gradient(q: Tensor) -> Tensor:
     """Return the loss `[]` of a deterministic actor: minus the mean value of its actions.
 
+    Lillicrap et al. 2016, "Continuous control with deep reinforcement learning" (DDPG).
+
     Args:
-        q: values `[B]`, or their quantiles `[B, N]`, of the actor's actions (Lillicrap et al. 2016).
+        q: values `[B]`, or their quantiles `[B, N]`, of the actor's actions.
     """
     return -q.mean()
 
@@ -131,8 +133,8 @@ def soft_policy(q_1: Tensor, q_2: Tensor, log_prob: Tensor, alpha: Tensor) -> Te
 def temperature(log_alpha: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
     """Return the loss `[]` of SAC's temperature: -log alpha (mean log pi + target entropy).
 
-    Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", eq. 18, with log alpha for
-    alpha in front, as its authors' code has it.
+    Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", eq. 18, with log alpha in
+    place of alpha in front, as its authors' code has it.
 
     Args:
         log_alpha: `[]`.

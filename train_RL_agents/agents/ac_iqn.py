@@ -105,9 +105,7 @@ class ACIQN(Agent):
         return losses.td_target(batch.reward, batch.discount, value.float())
 
     @torch.no_grad()
-    def _actor_hidden(
-        self, batch: Batch, features: Tensor, hidden: Tensor, taus: Tensor
-    ) -> Tensor:
+    def _actor_hidden(self, batch: Batch, features: Tensor, hidden: Tensor, taus: Tensor) -> Tensor:
         """Return the critic's first hidden layer `[B, N, 128]` as the actor's loss needs it.
 
         The action enters after that layer, so the actor can use the critic's own pass; only a risk

@@ -1,7 +1,7 @@
 """What all agents share: their settings, the gradient step, and their state as plain tensors.
 
 An agent is one algorithm. A subclass builds its networks, says which parameters descend which loss
-(`register_learners`), and computes those losses from a batch (`objectives`); everything else is here.
+(`register_learners`), and computes those losses from a batch (`objectives`); the rest is here.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Agent(nn.Module, abc.ABC):
         """
 
     def explore(self, observation: Observation) -> Tensor:
-        """Act while collecting, before any epsilon: as `act`, unless the algorithm explores itself."""
+        """Act while collecting, before any epsilon: as `act`, unless overridden."""
         with self.precision():
             action = self.act(observation)
         return action if self.discrete else action.to(observation.ego.dtype)

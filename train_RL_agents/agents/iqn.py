@@ -1,7 +1,7 @@
 """IQN: quantiles of the value of 25 discrete actions.
 
 Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning". Acting
-averages the quantiles at fixed fractions (i + 1/2) / n, so that the deployed policy is deterministic.
+averages the quantiles at fixed fractions (i + 1/2) / n, so the deployed policy is deterministic.
 """
 
 from __future__ import annotations

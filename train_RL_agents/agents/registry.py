@@ -1,4 +1,4 @@
-"""The one place that lists the algorithms; adding one means a file, an entry here and a YAML file."""
+"""The one place that lists the algorithms; a new one is a file, an entry here and a YAML file."""
 
 from __future__ import annotations
 
