@@ -63,13 +63,11 @@ class Window(NamedTuple):
         reward: sum_{k<m} gamma^k r_k, [B].
         steps: number of decisions m in the window, int64 [B].
         last: slot of the last decision, int64 [B].
-        terminated: whether the robot terminated in that decision, bool [B].
     """
 
     reward: Tensor
     steps: Tensor
     last: Tensor
-    terminated: Tensor
 
 
 class DeviceReplay:
@@ -160,7 +158,11 @@ class DeviceReplay:
         Raises:
             ValueError: a shape is not that of the layout.
         """
-        self._check_shapes(obs, action, reward, next_obs)
+        self._check_shapes(
+            {"obs": obs, "next_obs": next_obs},
+            {"reward": reward, "active": active, "terminated": terminated, "truncated": truncated},
+            action,
+        )
         for name, observation in (("obs", obs), ("next_obs", next_obs)):
             torch.cat([field.flatten(2) for field in observation], 2, out=self._obs_row[0])
             self._ring[name].index_copy_(0, self.position, self._obs_row)
@@ -187,12 +189,13 @@ class DeviceReplay:
     def gather(self, index: Tensor, weight: Tensor) -> Batch:
         """Return the batch of given slots, int64 [B], with tree weights, int64 [B]."""
         window = self.window(index)
+        terminated, _ = self.ends(window.last)
         return Batch(
             self._observation("obs", index),
             self._flat["action"].index_select(0, index),
             window.reward,
             self._observation("next_obs", window.last),
-            self._discounts.index_select(0, window.steps) * ~window.terminated,
+            self._discounts.index_select(0, window.steps) * ~terminated,
             importance_weights(weight, self.beta),
             index,
         )
@@ -211,12 +214,15 @@ class DeviceReplay:
         member = active & (ended_before == 0) & (self._offsets <= newer.unsqueeze(1))
         member = member.cumprod(1).bool()  # nothing counts after the first gap
         reward = self._flat["reward"].index_select(0, path.flatten()).view(path.shape)
-        reward = torch.where(member, reward, 0.0) * self._discounts[:-1]
+        reward = reward.masked_fill(~member, 0.0) * self._discounts[:-1]
         steps = member.sum(1).clamp(min=1)
         last = (steps - 1).unsqueeze(1)
-        return Window(
-            reward.sum(1), steps, path.gather(1, last)[:, 0], terminated.gather(1, last)[:, 0]
-        )
+        return Window(reward.sum(1), steps, path.gather(1, last).squeeze(1))
+
+    def ends(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return whether robots terminated, and were truncated, in the slots ``index`` [B]."""
+        _, terminated, truncated = self._flat["flags"].index_select(0, index).unbind(1)
+        return terminated, truncated
 
     @torch.no_grad()
     def update_priorities(self, index: Tensor, priority: Tensor) -> None:
@@ -303,14 +309,17 @@ class DeviceReplay:
         )
 
     def _check_shapes(
-        self, obs: Observation, action: Tensor, reward: Tensor, next_obs: Observation
+        self, observations: dict[str, Observation], scalars: dict[str, Tensor], action: Tensor
     ) -> None:
         grid = (self.layout.worlds, self.layout.robots)
-        given = [*obs, *next_obs, action, reward]
-        shapes = [*self.layout.observation, *self.layout.observation, self.layout.action, ()]
-        for tensor, shape in zip(given, shapes, strict=True):
+        given = [("action", action, self.layout.action)]
+        given += [(name, tensor, ()) for name, tensor in scalars.items()]
+        for name, observation in observations.items():
+            for field, shape in zip(observation, self.layout.observation, strict=True):
+                given.append((name, field, shape))
+        for name, tensor, shape in given:
             if tensor.shape != grid + shape:
                 raise ValueError(
-                    f"stored tensor has the shape {list(tensor.shape)}, not {list(grid + shape)}: "
-                    "give one row [worlds, robots, ...] of the layout"
+                    f"{name} has the shape {list(tensor.shape)}, not {list(grid + shape)}: give "
+                    "one row [worlds, robots, ...] of the replay's layout"
                 )

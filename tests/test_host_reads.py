@@ -1,0 +1,48 @@
+"""The guard itself: it must trip on every way of reading the device, and let ordinary code pass."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.host_reads import HostReadError, no_host_reads
+
+READS = {
+    "item": lambda x: x[0].item(),
+    "bool": lambda x: bool(x[0] > 0),
+    "float": lambda x: float(x[0]),
+    "int": lambda x: int(x[0]),
+    "index": lambda x: [1, 2, 3][x.long()[0]],
+    "tolist": lambda x: x.tolist(),
+    "numpy": lambda x: x.numpy(),
+    "cpu": lambda x: x.cpu(),
+    "print": lambda x: str(x),
+    "format": lambda x: f"{x[0]:.1f}",
+    "allclose": lambda x: torch.allclose(x, x),
+    "equal": lambda x: torch.equal(x, x),
+    "nonzero": lambda x: x.nonzero(),
+    "where": lambda x: torch.where(x > 0),
+    "mask": lambda x: x[x > 0],
+    "masked_select": lambda x: x.masked_select(x > 0),
+    "unique": lambda x: x.unique(),
+    "repeat_interleave": lambda x: torch.repeat_interleave(x, x.long()),
+    "contains": lambda x: 1.0 in x,
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_guard_trips_on_a_read(name: str) -> None:
+    read: Callable[[Tensor], object] = READS[name]
+    x = torch.tensor([1.0, 0.0, 2.0])
+    with pytest.raises(HostReadError), no_host_reads():
+        read(x)
+
+
+def test_guard_lets_device_code_pass() -> None:
+    x = torch.rand(8)
+    with no_host_reads():
+        y = torch.where(x > 0.5, x, 0.0).cumsum(0)
+        y = y.masked_fill(y > 1, 1.0).index_select(0, y.argsort())
+        x.index_copy_(0, torch.arange(8), y)
+        len(x)
