@@ -1,11 +1,10 @@
-// Operator schemas, and the operators that need no device.
-#include <ATen/ATen.h>
+// Operator schemas, and the operators that take no tensor.
 #include <torch/library.h>
 
 #include <string>
 
 #include "core/params.h"
-#include "core/philox.h"
+#include "core/state.h"
 
 namespace marinenav {
 namespace {
@@ -25,23 +24,14 @@ std::string param_names() {
   return names;
 }
 
-/// Philox4x32-10 of counters [N, 4] (int64 holding 32-bit words), for known-answer tests.
-at::Tensor philox_words(const at::Tensor& counter, int64_t key0, int64_t key1) {
-  TORCH_CHECK(counter.dim() == 2 && counter.size(1) == 4 && counter.scalar_type() == c10::kLong,
-              "marinenav: `counter` must be int64 [N, 4], got ", counter.scalar_type(), " ",
-              counter.sizes());
-  const at::Tensor in = counter.contiguous();
-  at::Tensor out = at::empty_like(in);
-  const int64_t* c = in.const_data_ptr<int64_t>();
-  int64_t* w = out.mutable_data_ptr<int64_t>();
-  for (int64_t i = 0; i < in.size(0); ++i, c += 4, w += 4) {
-    const Philox4<uint32_t> words = philox(
-        Philox4<uint32_t>{static_cast<uint32_t>(c[0]), static_cast<uint32_t>(c[1]),
-                          static_cast<uint32_t>(c[2]), static_cast<uint32_t>(c[3])},
-        static_cast<uint32_t>(key0), static_cast<uint32_t>(key1));
-    w[0] = words.w0, w[1] = words.w1, w[2] = words.w2, w[3] = words.w3;
-  }
-  return out;
+/// Field names of the state tensor `of`, and of the other enumerations in core/state.h.
+std::string field_names(const std::string& of) {
+  if (of == "robot") return kRobotFieldNames;
+  if (of == "world") return kWorldFieldNames;
+  if (of == "outcome") return kOutcomeFieldNames;
+  if (of == "stats") return kStatFieldNames;
+  if (of == "stage") return kStageFieldNames;
+  TORCH_CHECK(false, "marinenav: no fields called `", of, "`");
 }
 
 }  // namespace
@@ -63,9 +53,10 @@ TORCH_LIBRARY(marinenav, m) {
       "Tensor world, Tensor outcome, Tensor stats, Tensor stage, Tensor radius_noise, "
       "Tensor? only, " MN_OBSERVATION MN_CONTEXT ") -> ()");
   m.def("param_names() -> str", &param_names);
+  m.def("field_names(str of) -> str", &field_names);
+  m.def("row_alignment() -> int", []() -> int64_t { return kRowAlignment; });
+  m.def("noise_table_size() -> int", []() -> int64_t { return kNoiseTable + 1; });
   m.def("philox(Tensor counter, int key0, int key1) -> Tensor");
 }
-
-TORCH_LIBRARY_IMPL(marinenav, CPU, m) { m.impl("philox", &philox_words); }
 
 }  // namespace marinenav

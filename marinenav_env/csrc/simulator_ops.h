@@ -1,6 +1,7 @@
 // The operators' bodies, once for every device: check the tensors, make views, run the phases.
 #pragma once
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/ArrayRef.h>
@@ -219,11 +220,44 @@ void observe(const Tensor& robot, const Tensor& status, const Tensor& bad, const
   });
 }
 
+/// Philox4x32-10 of counters [N, 4] (int64 holding 32-bit words), for known-answer tests.
+struct PhiloxPhase {
+  using Value = float;
+  static constexpr bool kPerRobot = false;
+  const int64_t* counter;
+  int64_t* words;
+  uint32_t key0, key1;
+
+  MN_HD void operator()(int, int i) const {
+    const int64_t* c = counter + int64_t{i} * 4;
+    const Philox4<uint32_t> w = philox(
+        Philox4<uint32_t>{static_cast<uint32_t>(c[0]), static_cast<uint32_t>(c[1]),
+                          static_cast<uint32_t>(c[2]), static_cast<uint32_t>(c[3])},
+        key0, key1);
+    int64_t* out = words + int64_t{i} * 4;
+    out[0] = w.w0, out[1] = w.w1, out[2] = w.w2, out[3] = w.w3;
+  }
+};
+
+template <class Backend>
+Tensor philox_words(const Tensor& counter, int64_t key0, int64_t key1) {
+  TORCH_CHECK(counter.dim() == 2, "marinenav: `counter` must be [N, 4], got ", counter.sizes());
+  const Checker check{counter.device(), c10::kLong};
+  check(counter, "counter", c10::kLong, {counter.size(0), 4});
+  const c10::DeviceGuard guard(counter.device());
+  Tensor words = at::empty_like(counter);
+  Backend::launcher()(static_cast<int>(counter.size(0)), 1,
+                      PhiloxPhase{pointer<int64_t>(counter), pointer<int64_t>(words),
+                                  static_cast<uint32_t>(key0), static_cast<uint32_t>(key1)});
+  return words;
+}
+
 template <class Backend>
 void register_kernels(torch::Library& m) {
   m.impl("step", &step<Backend>);
   m.impl("reset", &reset<Backend>);
   m.impl("observe", &observe<Backend>);
+  m.impl("philox", &philox_words<Backend>);
 }
 
 }  // namespace marinenav

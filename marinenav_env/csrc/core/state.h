@@ -97,6 +97,30 @@ constexpr int kEgoFeatures = 7;
 constexpr int kObjectFeatures = 5;
 constexpr int kObjects = 5;  // nearest objects in an observation
 
+// Names of the fields above, in order: what Python goes by.
+constexpr const char* kRobotFieldNames =
+    "x y heading vx_water vy_water yaw_water vx vy yaw left_angle right_angle left_thrust "
+    "right_thrust goal_x goal_y progress step_energy phi contact return energy steps";
+constexpr const char* kWorldFieldNames =
+    "next_stage stage robots cores buoys episode step end robot_steps";
+constexpr const char* kOutcomeFieldNames =
+    "success collision timeout mean_time_s mean_energy mean_return length";
+constexpr const char* kStatFieldNames =
+    "episodes successes collisions timeouts return_sum length_sum success_time_sum "
+    "success_energy_sum robots robots_reached robots_collided";
+constexpr const char* kStageFieldNames = "robots cores buoys min_distance_m";
+
+constexpr int count_names(const char* names) {
+  int count = 1;
+  for (; *names != '\0'; ++names) count += *names == ' ' ? 1 : 0;
+  return count;
+}
+static_assert(count_names(kRobotFieldNames) == kRobotFields);
+static_assert(count_names(kWorldFieldNames) == kWorldFields);
+static_assert(count_names(kOutcomeFieldNames) == kOutcomeFields);
+static_assert(count_names(kStatFieldNames) == kStatFields);
+static_assert(count_names(kStageFieldNames) == kStageFields);
+
 /// Observation rows [W, R, ...], frames newest first.
 template <class T>
 struct ObservationView {
