@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from train_RL_agents.agents.ac_iqn import ACIQN
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.ddpg import DDPG
+from train_RL_agents.agents.dqn import DQN
 from train_RL_agents.agents.iqn import IQN
+from train_RL_agents.agents.rainbow import Rainbow
+from train_RL_agents.agents.sac import SAC
 
-AGENTS: dict[str, type[Agent]] = {agent.name: agent for agent in (ACIQN, IQN)}
+AGENTS: dict[str, type[Agent]] = {
+    agent.name: agent for agent in (ACIQN, IQN, DQN, Rainbow, DDPG, SAC)
+}

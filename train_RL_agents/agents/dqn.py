@@ -1,0 +1,87 @@
+"""DQN: one value for each of 25 discrete actions.
+
+Mnih et al. 2015, "Human-level control through deep reinforcement learning"; with `double`, van
+Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning".
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from marinenav_env.observation import Observation
+from train_RL_agents import losses
+from train_RL_agents.agents.base import PUBLISHED, Agent, AgentConfig, Batch
+from train_RL_agents.networks import ObservationDims, QNetwork
+from train_RL_agents.settings import setting
+
+
+@dataclass(frozen=True)
+class DQNConfig(AgentConfig):
+    """Settings of DQN."""
+
+    double: bool = setting(False, unit="-", source=PUBLISHED)
+    """Let the learning network choose the action that the target network values."""
+    kappa: float = setting(1.0, unit="return", source="Mnih et al. 2015", low=1e-6)
+    """Where the Huber loss turns linear."""
+
+
+class DQN(Agent):
+    """Q-learning with a target network."""
+
+    name = "DQN"
+    discrete = True
+    Config = DQNConfig
+
+    def __init__(
+        self,
+        config: DQNConfig | None = None,
+        dims: ObservationDims | None = None,
+        device: torch.device | str = "cpu",
+        actions: int | None = None,
+    ) -> None:
+        super().__init__(config, dims, device, actions)
+        self.network = QNetwork(self.dims, self.config.input_scale, self.actions)
+        self.target = copy.deepcopy(self.network)
+        self.register_learners(
+            {"critic": (self.network.parameters(), self.config.learning_rate)},
+            [(self.network, self.target)],
+        )
+
+    @property
+    def actor(self) -> QNetwork:
+        """The network `actor(observation) -> action values [..., A]`."""
+        return self.network
+
+    @torch.no_grad()
+    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Return the action `[...]` of the largest value."""
+        return self.network(observation).argmax(-1)
+
+    def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Huber loss of the taken action's value."""
+        target = self._target(batch)  # [B]
+        features = self.network.encode(batch.obs)  # [B, F]
+        with self.precision():
+            values = self.network.head(features)  # [B, A]
+        q = values.gather(1, batch.action.unsqueeze(1)).squeeze(1).float()  # [B]
+        loss = losses.q_learning(q, target, self.config.kappa)  # [B]
+        metrics = {"q_mean": q.detach().mean()}
+        if self.config.prioritized:
+            metrics["priority"] = (target - q.detach()).abs()
+        return {"critic": (batch.weight * loss).mean()}, metrics
+
+    @torch.no_grad()
+    def _target(self, batch: Batch) -> Tensor:
+        """Return the target `[B]`: the return and the value of the next state's best action."""
+        features = self.target.encode(batch.next_obs)  # [B, F]
+        with self.precision():
+            values = self.target.head(features)  # [B, A]
+            chooser = values
+            if self.config.double:
+                chooser = self.network.head(self.network.encode(batch.next_obs))  # [B, A]
+        value = values.gather(1, chooser.argmax(1, keepdim=True)).squeeze(1).float()  # [B]
+        return losses.td_target(batch.reward, batch.discount, value)

@@ -1,0 +1,243 @@
+"""Rainbow: DQN with six extensions.
+
+Hessel et al. 2018, "Rainbow: Combining Improvements in Deep Reinforcement Learning": double
+learning, duelling streams, noisy layers and categorical values are here; n-step returns and
+prioritised replay are settings that the replay carries out.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from marinenav_env.observation import Observation
+from train_RL_agents import losses
+from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig, Batch
+from train_RL_agents.networks import HIDDEN_WIDTH, EncodedNetwork, InputScale, ObservationDims
+from train_RL_agents.settings import SettingsError, setting
+
+HESSEL = "Hessel et al. 2018, table 1"
+
+
+@dataclass(frozen=True)
+class RainbowConfig(AgentConfig):
+    """Settings of Rainbow.
+
+    The support covers the discounted returns of this task. At full speed (1.6 m of progress a
+    decision) and 10 at the goal, the mean journey of 40 m returns 41 and the longest, 72 m, 60. A
+    collision costs 5, and who drives away for 20 decisions loses 20, below which no difference
+    matters.
+    """
+
+    n_step: int = setting(3, unit="decisions", source=HESSEL, low=1)
+    prioritized: bool = setting(True, unit="-", source=HESSEL)
+    atoms: int = setting(51, unit="-", source=HESSEL, low=2)
+    """Number of values in the support."""
+    v_min: float = setting(-20.0, unit="return", source=CHOICE)
+    """Lowest value of the support."""
+    v_max: float = setting(60.0, unit="return", source=CHOICE)
+    """Highest value of the support."""
+    sigma: float = setting(0.5, unit="-", source=HESSEL, low=0.0)
+    """Initial noise of a layer, times the square root of its inputs."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.v_min >= self.v_max:
+            raise SettingsError(f"v_min is {self.v_min}: give less than v_max, {self.v_max}")
+
+
+class NoisyLinear(nn.Module):
+    """Linear layer with factorised Gaussian noise on weights and biases.
+
+    Fortunato et al. 2018, "Noisy Networks for Exploration", eq. 9 to 11.
+    """
+
+    def __init__(self, inputs: int, outputs: int, sigma: float) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(inputs)
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), sigma * bound))
+        self.bias_sigma = nn.Parameter(torch.full((outputs,), sigma * bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the layer without its noise, `[..., outputs]` of `[..., inputs]`."""
+        return functional.linear(x, self.weight, self.bias)
+
+    def noisy(self, x: Tensor, *, shared: bool) -> Tensor:
+        """Return the layer with new noise.
+
+        Args:
+            x: `[..., inputs]`.
+            shared: one draw for all rows, as a loss uses it; else one for every row, so that robots
+                explore independently of each other.
+
+        Returns:
+            `[..., outputs]`.
+        """
+        outputs, inputs = self.weight.shape
+        rows = () if shared else x.shape[:-1]
+        noise_in = signed_root(torch.randn((*rows, inputs), device=x.device))  # [..., I]
+        noise_out = signed_root(torch.randn((*rows, outputs), device=x.device))  # [..., O]
+        bias = self.bias + self.bias_sigma * noise_out  # [..., O]
+        if shared:
+            weight = self.weight + self.weight_sigma * torch.outer(noise_out, noise_in)  # [O, I]
+            return functional.linear(x, weight, bias)
+        deviation = functional.linear(x * noise_in, self.weight_sigma) * noise_out  # [..., O]
+        return functional.linear(x, self.weight) + deviation + bias
+
+
+def signed_root(x: Tensor) -> Tensor:
+    """Return sign(x) sqrt(|x|), the noise of one factor."""
+    return x.sign() * x.abs().sqrt()
+
+
+class NoisyStream(nn.Module):
+    """Three noisy layers, of the value or of the advantage."""
+
+    def __init__(self, inputs: int, outputs: int, sigma: float) -> None:
+        super().__init__()
+        self.hidden_layer = NoisyLinear(inputs, HIDDEN_WIDTH, sigma)
+        self.hidden_layer_2 = NoisyLinear(HIDDEN_WIDTH, HIDDEN_WIDTH, sigma)
+        self.output_layer = NoisyLinear(HIDDEN_WIDTH, outputs, sigma)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return `[..., outputs]` of features `[..., F]`, without noise."""
+        hidden = functional.relu(self.hidden_layer(features))  # [..., 128]
+        hidden = functional.relu(self.hidden_layer_2(hidden))  # [..., 128]
+        return self.output_layer(hidden)
+
+    def noisy(self, features: Tensor, *, shared: bool) -> Tensor:
+        """As `forward`, with new noise in every layer, as `NoisyLinear.noisy` has it."""
+        hidden = functional.relu(self.hidden_layer.noisy(features, shared=shared))
+        hidden = functional.relu(self.hidden_layer_2.noisy(hidden, shared=shared))
+        return self.output_layer.noisy(hidden, shared=shared)
+
+
+class RainbowNetwork(EncodedNetwork):
+    """Categorical values with a value and an advantage stream of noisy layers."""
+
+    def __init__(
+        self,
+        dims: ObservationDims,
+        scale: InputScale,
+        actions: int,
+        *,
+        atoms: int = 51,
+        sigma: float = 0.5,
+    ) -> None:
+        super().__init__(dims, scale)
+        self.actions, self.atoms = actions, atoms
+        self.value_stream = NoisyStream(self.features, atoms, sigma)
+        self.advantage_stream = NoisyStream(self.features, actions * atoms, sigma)
+
+    def join(self, value: Tensor, advantage: Tensor) -> Tensor:
+        """Return logits `[..., actions, atoms]` of both streams (Wang et al. 2016, eq. 9).
+
+        Args:
+            value: `[..., atoms]`.
+            advantage: `[..., actions * atoms]`.
+        """
+        advantage = advantage.unflatten(-1, (self.actions, self.atoms))
+        return value.unsqueeze(-2) + advantage - advantage.mean(-2, keepdim=True)
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return logits `[..., actions, atoms]` of features `[..., F]`, without noise."""
+        return self.join(self.value_stream(features), self.advantage_stream(features))
+
+    def noisy_head(self, features: Tensor, *, shared: bool) -> Tensor:
+        """As `head`, with new noise, as `NoisyLinear.noisy` has it."""
+        return self.join(
+            self.value_stream.noisy(features, shared=shared),
+            self.advantage_stream.noisy(features, shared=shared),
+        )
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return probabilities `[..., actions, atoms]` over the support, without noise."""
+        return self.head(self.encode(observation)).softmax(-1)
+
+
+class Rainbow(Agent):
+    """Categorical double Q-learning that explores by its noisy layers."""
+
+    name = "Rainbow"
+    discrete = True
+    Config = RainbowConfig
+
+    def __init__(
+        self,
+        config: RainbowConfig | None = None,
+        dims: ObservationDims | None = None,
+        device: torch.device | str = "cpu",
+        actions: int | None = None,
+    ) -> None:
+        super().__init__(config, dims, device, actions)
+        config = self.config
+        self.network = RainbowNetwork(
+            self.dims, config.input_scale, self.actions, atoms=config.atoms, sigma=config.sigma
+        )
+        self.target = copy.deepcopy(self.network)
+        support = torch.linspace(config.v_min, config.v_max, config.atoms)
+        self.register_buffer("support", support)
+        self.register_learners(
+            {"critic": (self.network.parameters(), config.learning_rate)},
+            [(self.network, self.target)],
+        )
+
+    @property
+    def actor(self) -> RainbowNetwork:
+        """The network `actor(observation) -> probabilities [..., A, Z]` over `support`."""
+        return self.network
+
+    @torch.no_grad()
+    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Return the action `[...]` of the largest expected value, without noise."""
+        return self._values(self.network(observation)).argmax(-1)
+
+    @torch.no_grad()
+    def explore(self, observation: Observation) -> Tensor:
+        """Return the action `[...]` of the largest expected value under each robot's own noise."""
+        with self.precision():
+            features = self.network.encode(observation)
+            logits = self.network.noisy_head(features, shared=False)
+        return self._values(logits.float().softmax(-1)).argmax(-1)
+
+    def _values(self, probabilities: Tensor) -> Tensor:
+        """Return expected values `[..., A]` of `[..., A, Z]`."""
+        return probabilities @ self.support
+
+    def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Cross-entropy of the taken action's distribution; its value is the new priority."""
+        m = self._target(batch)  # [B, Z]
+        features = self.network.encode(batch.obs)  # [B, F]
+        with self.precision():
+            logits = self.network.noisy_head(features, shared=True)  # [B, A, Z]
+        log_p = select(logits, batch.action).float().log_softmax(-1)  # [B, Z]
+        loss = losses.categorical_cross_entropy(log_p, m)  # [B]
+        metrics = {"q_mean": self._values(log_p.detach().exp()).mean()}
+        if self.config.prioritized:
+            metrics["priority"] = loss.detach()
+        return {"critic": (batch.weight * loss).mean()}, metrics
+
+    @torch.no_grad()
+    def _target(self, batch: Batch) -> Tensor:
+        """Return the target distribution `[B, Z]`; the learning network chooses its action."""
+        features = self.network.encode(batch.next_obs)  # [B, F]
+        target_features = self.target.encode(batch.next_obs)  # [B, F]
+        with self.precision():
+            chooser = self.network.noisy_head(features, shared=True)  # [B, A, Z]
+            logits = self.target.noisy_head(target_features, shared=True)  # [B, A, Z]
+        action = self._values(chooser.float().softmax(-1)).argmax(-1)  # [B]
+        p = select(logits, action).float().softmax(-1)  # [B, Z]
+        return losses.categorical_projection(p, batch.reward, batch.discount, self.support)
+
+
+def select(logits: Tensor, action: Tensor) -> Tensor:
+    """Return the logits `[B, Z]` of actions `[B]` out of `[B, A, Z]`."""
+    index = action.view(-1, 1, 1).expand(-1, 1, logits.shape[2])  # [B, 1, Z]
+    return logits.gather(1, index).squeeze(1)

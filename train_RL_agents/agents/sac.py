@@ -1,0 +1,137 @@
+"""SAC: twin critics and a stochastic actor that also seeks entropy.
+
+Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications". Actions are squashed as
+a = (2/pi) atan(z), as in the published weights, and their log-probability is corrected for exactly
+that map.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from marinenav_env.observation import Observation
+from train_RL_agents import losses
+from train_RL_agents.agents.base import CHOICE, PROTOTYPE, Agent, AgentConfig, Batch
+from train_RL_agents.networks import Critic, GaussianActor, ObservationDims, squash
+from train_RL_agents.settings import setting
+
+
+@dataclass(frozen=True)
+class SACConfig(AgentConfig):
+    """Settings of SAC; `polyak` applies to the critics, the actor has no target."""
+
+    actor_learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
+    """Adam's rate for the actor."""
+    alpha: float = setting(0.2, unit="return/nat", source="Haarnoja et al. 2018", low=1e-6)
+    """Temperature: the value of a nat of entropy; where tuning starts."""
+    tune_alpha: bool = setting(True, unit="-", source="Haarnoja et al. 2018")
+    """Tune the temperature until the policy has `target_entropy`; else it stays."""
+    alpha_learning_rate: float = setting(3e-4, unit="-", source=CHOICE, low=0.0)
+    """Adam's rate for the logarithm of the temperature."""
+    target_entropy: float | None = setting(None, unit="nat", source="Haarnoja et al. 2018")
+    """Entropy to keep; null takes minus the number of action coordinates."""
+
+
+class SAC(Agent):
+    """Soft actor-critic."""
+
+    name = "SAC"
+    discrete = False
+    stochastic = True
+    Config = SACConfig
+
+    def __init__(
+        self,
+        config: SACConfig | None = None,
+        dims: ObservationDims | None = None,
+        device: torch.device | str = "cpu",
+        actions: int | None = None,
+    ) -> None:
+        super().__init__(config, dims, device, actions)
+        scale = self.config.input_scale
+        self.policy = GaussianActor(self.dims, scale, self.actions)
+        self.critics = nn.ModuleList(Critic(self.dims, scale, self.actions) for _ in range(2))
+        self.target_critics = copy.deepcopy(self.critics)
+        entropy = self.config.target_entropy
+        self.target_entropy = -float(self.actions) if entropy is None else entropy
+        log_alpha = torch.tensor(math.log(self.config.alpha))
+        self.log_alpha = nn.Parameter(log_alpha, requires_grad=self.config.tune_alpha)
+        groups = {
+            "critic": (self.critics.parameters(), self.config.learning_rate),
+            "actor": (self.policy.parameters(), self.config.actor_learning_rate),
+        }
+        if self.config.tune_alpha:
+            groups["alpha"] = ([self.log_alpha], self.config.alpha_learning_rate)
+        self.register_learners(groups, [(self.critics, self.target_critics)])
+
+    @property
+    def actor(self) -> GaussianActor:
+        """The network `actor(observation) -> (mu, log_std)`, each `[..., A]`, of z."""
+        return self.policy
+
+    @torch.no_grad()
+    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Return a sampled action `[..., A]`, or that of the mean z."""
+        mu, log_std = self.policy(observation)  # [..., A]
+        return squash(mu if mean else sample(mu, log_std))
+
+    def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Squared errors of both critics; soft value of the actor; entropy of the temperature."""
+        target = self._target(batch)  # [B]
+        features = [critic.encode(batch.obs) for critic in self.critics]  # each [B, F]
+        action, log_prob = self._sample(batch.obs)  # [B, A], [B]
+        with self.precision():
+            hidden = [c.hidden(f) for c, f in zip(self.critics, features, strict=True)]
+            q_1, q_2 = self._values(self.critics, hidden, batch.action)  # [B]
+            # The action enters after that layer: the actor uses the critics' own passes.
+            v_1, v_2 = self._values(self.critics, [h.detach() for h in hidden], action)  # [B]
+        loss = losses.squared_td(q_1, target) + losses.squared_td(q_2, target)  # [B]
+        alpha = self.log_alpha.detach().exp()
+        objectives = {
+            "critic": (batch.weight * loss).mean(),
+            "actor": losses.soft_policy(v_1, v_2, log_prob, alpha),
+        }
+        if self.config.tune_alpha:
+            objectives["alpha"] = losses.temperature(
+                self.log_alpha, log_prob.detach(), self.target_entropy
+            )
+        q = 0.5 * (q_1 + q_2).detach()
+        metrics = {"q_mean": q.mean(), "entropy": -log_prob.detach().mean(), "alpha": alpha}
+        if self.config.prioritized:
+            metrics["priority"] = (target - q).abs()
+        return objectives, metrics
+
+    @torch.no_grad()
+    def _target(self, batch: Batch) -> Tensor:
+        """Return the target `[B]`: the return and the soft value of the next state."""
+        features = [critic.encode(batch.next_obs) for critic in self.target_critics]
+        action, log_prob = self._sample(batch.next_obs)  # [B, A], [B]
+        with self.precision():
+            hidden = [c.hidden(f) for c, f in zip(self.target_critics, features, strict=True)]
+            q_1, q_2 = self._values(self.target_critics, hidden, action)  # [B]
+        value = losses.soft_value(q_1, q_2, log_prob, self.log_alpha.exp())
+        return losses.td_target(batch.reward, batch.discount, value)
+
+    def _sample(self, observation: Observation) -> tuple[Tensor, Tensor]:
+        """Return sampled actions `[B, A]` and their log-probabilities `[B]`."""
+        features = self.policy.encode(observation)  # [B, F]
+        with self.precision():
+            mu, log_std = self.policy.head(features)  # [B, A]
+        mu, log_std = mu.float(), log_std.float()
+        z = sample(mu, log_std)  # [B, A]
+        return squash(z), losses.squashed_log_prob(z, mu, log_std)
+
+    @staticmethod
+    def _values(critics: nn.ModuleList, hidden: list[Tensor], action: Tensor) -> list[Tensor]:
+        """Return both critics' values, each `[B]` float32."""
+        return [c.value(h, action).float() for c, h in zip(critics, hidden, strict=True)]
+
+
+def sample(mu: Tensor, log_std: Tensor) -> Tensor:
+    """Draw z ~ N(mu, exp(log_std)^2), shaped as `mu`, with gradients to both."""
+    return mu + log_std.exp() * torch.randn_like(mu)
