@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 import torch
@@ -18,8 +19,8 @@ from marinenav_env.deviations import (
 )
 from marinenav_env.env import MarineNavEnv
 from marinenav_env.episode_worlds import env_for, place_worlds
-from marinenav_env.episodes import TRAJECTORY_COLUMNS, Episode
-from marinenav_env.state import ROBOT_FIELDS, STATUS_COLLIDED, STATUS_REACHED, StepBuffers
+from marinenav_env.episodes import Episode
+from marinenav_env.snapshots import Snapshot, snapshot
 
 JITTER = 1e-4
 """How far states are moved [m, rad, m/s, rad/s] to see which flags are at their thresholds."""
@@ -60,11 +61,11 @@ def run_through(episode: Episode, dtype: torch.dtype, device: torch.device | str
     place_worlds(env, [(episode, 0)])
     now, following = env.make_buffers(), env.make_buffers()
     env.observe_into(now)
-    rows = [_snapshot(env, now)]
+    rows = [snapshot(env, now)]
     for decision in range(episode.decisions):
         env.step_into(_actions(env, episode, [decision]), now, following)
         now, following = following, now
-        rows.append(_snapshot(env, now))
+        rows.append(snapshot(env, now))
     return _replayed({name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
 
 
@@ -103,7 +104,7 @@ def at_threshold(episode: Episode, device: torch.device | str) -> np.ndarray:
     return np.concatenate((_copies_disagree(start)[:1], _copies_disagree(end)))
 
 
-def _copies_disagree(row: dict[str, np.ndarray]) -> np.ndarray:
+def _copies_disagree(row: Snapshot) -> np.ndarray:
     """Return [T, R] where flags or objects differ among the copies of a decision."""
     copies = {
         name: value.reshape(-1, JITTERED_COPIES, *value.shape[1:]) for name, value in row.items()
@@ -128,40 +129,17 @@ def _actions(env: MarineNavEnv, episode: Episode, steps: Sequence[int]) -> Tenso
 
 def _one_decision(
     env: MarineNavEnv, episode: Episode, steps: Sequence[int]
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+) -> tuple[Snapshot, Snapshot]:
     """Observe all worlds, take one decision in each, and return both snapshots."""
     now, following = env.make_buffers(), env.make_buffers()
     env.observe_into(now)
-    start = _snapshot(env, now)
+    start = snapshot(env, now)
     env.step_into(_actions(env, episode, steps), now, following)
-    return start, _snapshot(env, following)
+    return start, snapshot(env, following)
 
 
-def _snapshot(env: MarineNavEnv, buffers: StepBuffers) -> dict[str, np.ndarray]:
-    """Copy everything that is compared to the host, [W, R, ...] in float64 or bool."""
-    rows = env.state.robot[:, :, : env.worlds].permute(2, 1, 0)
-    status = env.state.status[:, : env.worlds].T
-    tensors = {
-        "states": rows[..., : len(TRAJECTORY_COLUMNS)],
-        "reward": buffers.reward,
-        "collision": status & STATUS_COLLIDED != 0,
-        "reach_goal": status & STATUS_REACHED != 0,
-        "live": env.live,
-        "phi": rows[..., ROBOT_FIELDS.index("phi")],
-        "ego": buffers.obs.ego,
-        "objects": buffers.obs.objects,
-        "mask": buffers.obs.mask,
-    }
-    host = {name: tensor.cpu().clone() for name, tensor in tensors.items()}
-    return {
-        name: (tensor if tensor.dtype == torch.bool else tensor.double()).numpy()
-        for name, tensor in host.items()
-    }
-
-
-def _replayed(rows: dict[str, np.ndarray]) -> Replayed:
+def _replayed(rows: Snapshot) -> Replayed:
     """Return the replay of T decisions from snapshots [T + 1, R, ...], the start first."""
-    with_start = ("phi", "ego", "objects", "mask")
-    return Replayed(
-        **{name: value if name in with_start else value[1:] for name, value in rows.items()}
-    )
+    start = dict.fromkeys(("phi", "ego", "objects", "mask"), 0)
+    names = (item.name for item in fields(Replayed))
+    return Replayed(**{name: rows[name][start.get(name, 1) :] for name in names})
