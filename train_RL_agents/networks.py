@@ -73,9 +73,9 @@ class EncodedNetwork(nn.Module):
         object_scale = reciprocal_scale("object_magnitude", scale.objects, dims.object_features)
         self.register_buffer("self_input_scale", own_scale)
         self.register_buffer("object_input_scale", object_scale)
-        self.self_encoder = nn.Sequential(nn.Linear(dims.ego, SELF_WIDTH), nn.ReLU())
+        self.self_encoder = nn.Sequential(nn.Linear(dims.ego, SELF_WIDTH), nn.ReLU(inplace=True))
         self.object_encoder = nn.Sequential(
-            nn.Linear(dims.object_features, OBJECT_WIDTH), nn.ReLU()
+            nn.Linear(dims.object_features, OBJECT_WIDTH), nn.ReLU(inplace=True)
         )
         self.features = SELF_WIDTH + dims.objects * OBJECT_WIDTH
 
@@ -99,8 +99,8 @@ class QNetwork(EncodedNetwork):
 
     def head(self, features: Tensor) -> Tensor:
         """Return the outputs `[..., actions]` of features `[..., F]`."""
-        hidden = functional.relu(self.hidden_layer(features))  # [..., 128]
-        hidden = functional.relu(self.hidden_layer_2(hidden))  # [..., 128]
+        hidden = functional.relu_(self.hidden_layer(features))  # [..., 128]
+        hidden = functional.relu_(self.hidden_layer_2(hidden))  # [..., 128]
         return self.output_layer(hidden)
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
@@ -132,8 +132,8 @@ class GaussianActor(EncodedNetwork):
 
     def head(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return `(mu, log_std)`, each `[..., actions]`, of features `[..., F]`."""
-        hidden = functional.relu(self.hidden_layer(features))  # [..., 128]
-        hidden = functional.relu(self.hidden_layer_2(hidden))  # [..., 128]
+        hidden = functional.relu_(self.hidden_layer(features))  # [..., 128]
+        hidden = functional.relu_(self.hidden_layer_2(hidden))  # [..., 128]
         log_std = self.output_layer_log_std(hidden).clamp(-20.0, 2.0)  # published bounds
         return self.output_layer_mu(hidden), log_std
 
@@ -159,7 +159,7 @@ class QuantileEncodedNetwork(EncodedNetwork):
     def embed(self, taus: Tensor) -> Tensor:
         """Return ReLU(Linear(cos(pi i tau))) `[..., N, F]` of quantile fractions `[..., N]`."""
         cosines = torch.cos(math.pi * (taus.unsqueeze(-1) * self.cosine_index))  # [..., N, 64]
-        return functional.relu(self.cos_embedding(cosines))
+        return functional.relu_(self.cos_embedding(cosines))
 
     def hidden(self, features: Tensor, taus: Tensor) -> Tensor:
         """First hidden layer, for quantile fractions of each sample or shared by all of them.
@@ -176,12 +176,13 @@ class QuantileEncodedNetwork(EncodedNetwork):
         """
         embedding = self.embed(taus)
         if taus.dim() == 1:
-            weight = self.hidden_layer.weight * embedding.unsqueeze(-2)  # [N, 128, F]
-            hidden = functional.linear(features, weight.flatten(0, 1))  # [..., N * 128]
-            hidden = hidden.unflatten(-1, (taus.shape[0], weight.shape[1])) + self.hidden_layer.bias
-        else:
-            hidden = self.hidden_layer(features.unsqueeze(-2) * embedding)  # [..., N, 128]
-        return functional.relu(hidden)
+            n, width = taus.shape[0], self.hidden_layer.bias.shape[0]
+            weight = self.hidden_layer.weight.to(embedding.dtype)  # [128, F]
+            weight = weight * embedding.unsqueeze(-2)  # [N, 128, F]
+            bias = self.hidden_layer.bias.repeat(n)  # [N * 128]
+            hidden = functional.linear(features, weight.flatten(0, 1), bias)  # [..., N * 128]
+            return functional.relu_(hidden).unflatten(-1, (n, width))
+        return functional.relu_(self.hidden_layer(features.unsqueeze(-2) * embedding))
 
 
 class QuantileQNetwork(QuantileEncodedNetwork):
@@ -194,7 +195,7 @@ class QuantileQNetwork(QuantileEncodedNetwork):
 
     def head(self, features: Tensor, taus: Tensor) -> Tensor:
         """Return quantiles `[..., N, actions]` of features `[..., F]` at fractions `taus`."""
-        hidden = functional.relu(self.hidden_layer_2(self.hidden(features, taus)))  # [..., N, 128]
+        hidden = functional.relu_(self.hidden_layer_2(self.hidden(features, taus)))  # [..., N, 128]
         return self.output_layer(hidden)
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], taus: Tensor) -> Tensor:
@@ -208,17 +209,17 @@ class Critic(EncodedNetwork):
     def __init__(self, dims: ObservationDims, scale: InputScale, actions: int) -> None:
         super().__init__(dims, scale)
         self.hidden_layer = nn.Linear(self.features, HIDDEN_WIDTH)
-        self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU())
+        self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU(inplace=True))
         self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
         self.output_layer = nn.Linear(HIDDEN_WIDTH, 1)
 
     def hidden(self, features: Tensor) -> Tensor:
         """Return the part `[..., 128]` of features `[..., F]` that no action changes."""
-        return functional.relu(self.hidden_layer(features))
+        return functional.relu_(self.hidden_layer(features))
 
     def value(self, hidden: Tensor, action: Tensor) -> Tensor:
         """Return the values `[...]` of actions `[..., actions]` on `hidden` `[..., 128]`."""
-        hidden = functional.relu(self.hidden_layer_2(hidden * self.action_encoder(action)))
+        hidden = functional.relu_(self.hidden_layer_2(hidden * self.action_encoder(action)))
         return self.output_layer(hidden).squeeze(-1)
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], action: Tensor) -> Tensor:
@@ -231,14 +232,14 @@ class QuantileCritic(QuantileEncodedNetwork):
 
     def __init__(self, dims: ObservationDims, scale: InputScale, actions: int) -> None:
         super().__init__(dims, scale)
-        self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU())
+        self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU(inplace=True))
         self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
         self.output_layer = nn.Linear(HIDDEN_WIDTH, 1)
 
     def value(self, hidden: Tensor, action: Tensor) -> Tensor:
         """Return quantiles `[..., N]` of actions `[..., actions]` on `hidden` `[..., N, 128]`."""
         hidden = hidden * self.action_encoder(action).unsqueeze(-2)  # [..., N, 128]
-        hidden = functional.relu(self.hidden_layer_2(hidden))  # [..., N, 128]
+        hidden = functional.relu_(self.hidden_layer_2(hidden))  # [..., N, 128]
         return self.output_layer(hidden).squeeze(-1)
 
     def forward(

@@ -1,0 +1,52 @@
+"""Random observations and batches for the tests of agents."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from marinenav_env.observation import Observation
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.networks import ObservationDims
+
+
+class Batch(NamedTuple):
+    """The fields of the replay's batch."""
+
+    obs: Observation
+    action: Tensor
+    reward: Tensor
+    next_obs: Observation
+    discount: Tensor
+    weight: Tensor
+    index: Tensor
+
+
+def random_observation(
+    *leading: int, dims: ObservationDims | None = None, dtype: torch.dtype = torch.float32
+) -> Observation:
+    """Return an observation `[*leading, ...]` of about the task's magnitudes, with padded rows."""
+    dims = ObservationDims() if dims is None else dims
+    ego = 10.0 * torch.randn(*leading, dims.ego, dtype=dtype)
+    mask = (torch.rand(*leading, dims.objects) < 0.7).to(dtype)
+    objects = 5.0 * torch.randn(*leading, dims.objects, dims.object_features, dtype=dtype)
+    return Observation(ego, objects * mask.unsqueeze(-1), mask)
+
+
+def random_batch(agent: Agent, size: int) -> Batch:
+    """Return a batch `[size]` that `agent` can learn from."""
+    if agent.discrete:
+        action = torch.randint(0, agent.actions, (size,))
+    else:
+        action = 2.0 * torch.rand(size, agent.actions) - 1.0
+    return Batch(
+        obs=random_observation(size, dims=agent.dims),
+        action=action,
+        reward=torch.randn(size),
+        next_obs=random_observation(size, dims=agent.dims),
+        discount=0.99 * (torch.rand(size) < 0.9),
+        weight=0.5 + 0.5 * torch.rand(size),
+        index=torch.arange(size),
+    )
