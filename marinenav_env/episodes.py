@@ -299,15 +299,13 @@ def _parse_histories(
 
 def _check_vessels(section: JsonSection, vessels: Vessels) -> None:
     """Check what no single field shows: the order of the thrust limits and the inertia."""
-    for robot, (low, high) in enumerate(zip(vessels.min_thrust, vessels.max_thrust, strict=True)):
-        if low > high:
-            section.fail(
-                f"min_thrust[{robot}]", low, f"give at most max_thrust[{robot}], which is {high}"
-            )
-    surge = vessels.m - vessels.x_dot_u
-    for robot in np.flatnonzero(surge <= 0):
-        section.fail(
-            f"xDotU[{robot}]",
-            vessels.x_dot_u[robot],
-            f"give less than the mass m[{robot}], which is {vessels.m[robot]}",
-        )
+    limits = zip(vessels.min_thrust.tolist(), vessels.max_thrust.tolist(), strict=True)
+    for robot, (low, high) in enumerate(limits):
+        if low >= high:
+            remedy = f"give less than max_thrust[{robot}], which is {high}"
+            section.fail(f"min_thrust[{robot}]", low, remedy)
+    inertia = zip(vessels.x_dot_u.tolist(), vessels.m.tolist(), strict=True)
+    for robot, (added, mass) in enumerate(inertia):
+        if added >= mass:
+            remedy = f"give less than the mass m[{robot}], which is {mass}"
+            section.fail(f"xDotU[{robot}]", added, remedy)

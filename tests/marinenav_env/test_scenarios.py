@@ -1,0 +1,55 @@
+"""Stages as data: the published six, and what a stage refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from marinenav_env.scenarios import NAMED_SCENARIOS, PUBLISHED_STAGES, Stage, named_scenario
+
+REFERENCE = Path(__file__).parents[1] / "reference"
+
+
+def test_published_stages_are_those_of_the_reference():
+    stages = json.loads((REFERENCE / "scenario_stats.json").read_text())
+    measured = {
+        (entry["robots"], entry["cores"], entry["obstacles"], entry["min_start_goal_dis"])
+        for entry in stages
+    }
+    ours = {
+        (stage.robots, stage.cores, stage.buoys, stage.min_distance_m) for stage in PUBLISHED_STAGES
+    }
+    assert len(PUBLISHED_STAGES) == 6
+    assert ours <= measured
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("robots", 0),
+        ("robots", 2.0),
+        ("robots", True),
+        ("cores", -1),
+        ("buoys", -1),
+        ("min_distance_m", -0.1),
+        ("min_distance_m", float("nan")),
+        ("min_distance_m", "far"),
+    ],
+)
+def test_a_stage_refuses_impossible_numbers(field, value):
+    good = {"robots": 3, "cores": 0, "buoys": 0, "min_distance_m": 30.0}
+    with pytest.raises(ValueError, match=rf"Stage\.{field} is .*: give"):
+        Stage(**(good | {field: value}))
+
+
+def test_label_counts_what_is_there():
+    assert Stage(5, 0, 1, 40.0).label == "5 robots, 1 buoy"
+    assert Stage(1, 2, 0, 40.0).label == "1 robot, 0 buoys, 2 cores"
+
+
+def test_named_scenarios():
+    assert named_scenario("stage6") == PUBLISHED_STAGES[5]
+    assert named_scenario("currents").cores > 0
+    with pytest.raises(ValueError, match="'stage7' is unknown: choose one of stage1") as error:
+        named_scenario("stage7")
+    assert all(name in str(error.value) for name in NAMED_SCENARIOS)
