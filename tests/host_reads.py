@@ -28,6 +28,7 @@ READING_OPERATORS = {
         "item",
         "masked_scatter",
         "masked_select",
+        "multinomial",
         "nonzero",
         "nonzero_numpy",
         "repeat_interleave",
@@ -56,6 +57,7 @@ READING_METHODS = {
         "tolist",
     )
 } | {torch.allclose, torch.equal}
+UPLOADING_FUNCTIONS = {torch.as_tensor, torch.tensor}
 
 
 class HostReadError(AssertionError):
@@ -85,6 +87,12 @@ class _Functions(TorchFunctionMode):
     ) -> Any:
         if func in READING_METHODS:
             raise HostReadError(f"Tensor.{func.__name__} reads the device")
+        if func in UPLOADING_FUNCTIONS and not isinstance(args[0], torch.Tensor):
+            raise HostReadError(f"{func.__name__} waits for a copy from the host's memory")
+        if func is torch.Tensor.new_tensor:
+            raise HostReadError("new_tensor waits for a copy from the host's memory")
+        if func is torch.Tensor.to and "cpu" in (*args[1:], *(kwargs or {}).values()):
+            raise HostReadError("Tensor.to('cpu') reads the device")
         return func(*args, **(kwargs or {}))
 
 

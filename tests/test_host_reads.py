@@ -28,6 +28,17 @@ READS = {
     "unique": lambda x: x.unique(),
     "repeat_interleave": lambda x: torch.repeat_interleave(x, x.long()),
     "contains": lambda x: 1.0 in x,
+    "min": lambda x: min(x),
+    "slice": lambda x: x[: x.long()[0]],
+    "arange": lambda x: torch.arange(x[0]),
+    "multinomial": lambda x: torch.multinomial(x, 1),
+    "mask_assignment": lambda x: x.__setitem__(x > 0, torch.ones(2)),
+    "to_cpu": lambda x: x.to("cpu"),
+    "tensor": lambda x: x + torch.tensor([1.0]),
+    "as_tensor": lambda x: x + torch.as_tensor([1.0]),
+    "new_tensor": lambda x: x + x.new_tensor([1.0]),
+    "bincount": lambda x: torch.bincount(x.long()),
+    "one_hot": lambda x: torch.nn.functional.one_hot(x.long(), 3),
 }
 
 
@@ -41,8 +52,14 @@ def test_guard_trips_on_a_read(name: str) -> None:
 
 def test_guard_lets_device_code_pass() -> None:
     x = torch.rand(8)
+    weight = torch.nn.Parameter(torch.rand(8))
     with no_host_reads():
         y = torch.where(x > 0.5, x, 0.0).cumsum(0)
         y = y.masked_fill(y > 1, 1.0).index_select(0, y.argsort())
         x.index_copy_(0, torch.arange(8), y)
         len(x)
+        x.to(torch.float64).to(x.device).clone().add_(torch.as_tensor(y))
+        weight.sum().backward()
+        torch.nn.utils.clip_grad_norm_([weight], 1.0)
+        for row in y:
+            row.exp()
