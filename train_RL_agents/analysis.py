@@ -18,6 +18,7 @@ from train_RL_agents.checkpoint import write_atomically
 from train_RL_agents.reductions import Histogram, Mean, Reduced, reduce
 
 METRICS = "metrics.jsonl"
+EVENTS = "events.out.tfevents.*"
 SUMMARY = "summary.json"
 
 Record = dict[str, Any]
@@ -33,14 +34,15 @@ class AnalysisReceiver:
     `close`, as a summary of the whole run to ``summary.json``.
 
     Args:
-        output_dir: the run's folder; made if missing.
+        output_dir: the run's folder, made if missing; None writes nothing, which leaves `latest`.
     """
 
-    def __init__(self, output_dir: str | Path) -> None:
-        self.output_dir = Path(output_dir)
-        self.output_dir.mkdir(parents=True, exist_ok=True)
-        self._metrics = (self.output_dir / METRICS).open("a", encoding="utf-8")
-        self._events = SummaryWriter(str(self.output_dir), flush_secs=30)
+    def __init__(self, output_dir: str | Path | None) -> None:
+        self.output_dir = None if output_dir is None else Path(output_dir)
+        if self.output_dir is not None:
+            self.output_dir.mkdir(parents=True, exist_ok=True)
+            self._metrics = (self.output_dir / METRICS).open("a", encoding="utf-8")
+            self._events = SummaryWriter(str(self.output_dir), flush_secs=30)
         self._pending: list[tuple[str, int, dict[str, Reduced]]] = []
         self._gathering = False
         self._counts: dict[str, int] = {}
@@ -73,14 +75,24 @@ class AnalysisReceiver:
             self._gathering = False
         self._write_pending()
 
-    def sync(self) -> None:
-        """Put everything received so far on the disk."""
+    def sync(self) -> dict[str, int]:
+        """Put everything received so far on the disk.
+
+        Returns:
+            The sizes of the files, for `cut_back`.
+        """
+        if self.output_dir is None:
+            return {}
         self._metrics.flush()
         os.fsync(self._metrics.fileno())
         self._events.flush()
+        files = [self.output_dir / METRICS, *self.output_dir.glob(EVENTS)]
+        return {file.name: file.stat().st_size for file in files}
 
     def close(self) -> Record:
         """Write the summary of the whole run and close the files; returns the summary."""
+        if self.output_dir is None:
+            return {}
         self.sync()
         self._metrics.close()
         self._events.close()
@@ -99,12 +111,13 @@ class AnalysisReceiver:
                 if decoded is not None:
                     record[name] = decoded
             self.latest[mode] = record
-            self._write(mode, step, record)
-        self._metrics.flush()
+            if self.output_dir is not None:
+                self._write(mode, step, record)
 
     def _write(self, mode: str, step: int, record: Record) -> None:
         line = {"mode": mode, "step": step, **json_safe(record)}
         self._metrics.write(json.dumps(line, allow_nan=False) + "\n")
+        self._metrics.flush()
         for name, value in record.items():
             tag = f"{mode}/{name}".replace(" ", "_")
             if not isinstance(value, Mapping):
@@ -133,6 +146,22 @@ class AnalysisReceiver:
             bucket_counts=counts,
             global_step=step,
         )
+
+
+def cut_back(output_dir: Path, sizes: Mapping[str, int]) -> None:
+    """Cut a run's metrics and event files back to a checkpoint, before the run goes on.
+
+    Args:
+        output_dir: the run's folder.
+        sizes: what `AnalysisReceiver.sync` returned for the checkpoint; files that were not there
+            yet are removed.
+    """
+    for file in (output_dir / METRICS, *output_dir.glob(EVENTS)):
+        if file.name in sizes:
+            os.truncate(file, sizes[file.name])
+        else:
+            file.unlink(missing_ok=True)
+    (output_dir / SUMMARY).unlink(missing_ok=True)
 
 
 def transfer(entries: list[Reduced]) -> Iterator[list[float]]:

@@ -143,6 +143,13 @@ class CheckpointFolder:
         """Replace the best checkpoint."""
         save(self.directory / BEST, state)
 
+    def drop_after(self, step: int) -> None:
+        """Remove checkpoints of later steps, and what a kill left half written."""
+        for path in self.directory.iterdir():
+            name = _NAME.fullmatch(path.name)
+            if (name and int(name[1]) > step) or path.suffix == ".tmp":
+                path.unlink()
+
     def _prune(self) -> None:
         kept = self.steps()[-self.keep :]
         for path in self.directory.iterdir():

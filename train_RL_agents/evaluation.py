@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from marinenav_env.env import MarineNavEnv
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import binomtest
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.env import MarineNavEnv
 from marinenav_env.observation import Observation
 from marinenav_env.scenarios import Stage
 
@@ -70,6 +71,19 @@ class StageResult:
             "timeout": self._share(self.outcomes.timeout),
             "mean_time_s": self._mean_of_successful(self.outcomes.time_s),
             "mean_energy": self._mean_of_successful(self.outcomes.energy),
+        }
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what an `AnalysisReceiver` records of the row."""
+        row = self.as_json()
+        kept = ("episodes", "success", "collision", "timeout")
+        record = {name: row[name] for name in kept} | {"returns": self.outcomes.episode_return}
+        low, high = row["success_ci95"]
+        record |= {"success_low": low, "success_high": high}
+        successful = self.outcomes.success
+        return record | {
+            "time_s": self.outcomes.time_s[successful],
+            "energy": self.outcomes.energy[successful],
         }
 
     @staticmethod
@@ -142,8 +156,8 @@ class Evaluation:
         with torch.random.fork_rng(devices):
             torch.manual_seed(self.seed)
             self._run_episodes(act)
-        outcome = self._env.outcome
-        fields = [getattr(outcome, name).cpu() for name in OUTCOME_FIELDS]
+        outcome = torch.stack([self._env.outcome[name] for name in OUTCOME_FIELDS]).cpu()
+        fields = [*(outcome[:3] > 0), *outcome[3:]]
         rows = []
         for index, stage in enumerate(self.stages):
             chosen = self.stage_of_world == index
@@ -174,7 +188,7 @@ OUTCOME_FIELDS = (
     "timeout",
     "mean_time_s",
     "mean_energy",
-    "episode_return",
+    "mean_return",
 )
 
 
@@ -184,26 +198,27 @@ def evaluation_config(config: EnvConfig) -> EnvConfig:
     return dataclasses.replace(config, episode=episode)
 
 
-def as_json(results: Sequence[StageResult]) -> dict[str, Any]:
+def table_as_json(results: Sequence[StageResult]) -> dict[str, Any]:
     """Return the table as other programs read it."""
     return {"stages": [result.as_json() for result in results]}
 
 
 def print_table(results: Sequence[StageResult], title: str, console: Console) -> None:
     """Print the table of the stages."""
-    table = Table(title=title)
-    for name in ("stage", "episodes", "success", "95% interval", "collision", "time-out"):
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    with_cores = any(result.stage.cores for result in results)
+    counts = ["robots", "buoys", *(["cores"] if with_cores else [])]
+    shares = ["episodes", "success", "95% CI", "collided", "timed out"]
+    for name in (*counts, *shares, "time s", "energy N s"):
         table.add_column(name, justify="right")
-    table.add_column("mean time [s]", justify="right")
-    table.add_column("mean energy [N s]", justify="right")
     for result in results:
         row = result.as_json()
         low, high = row["success_ci95"]
         table.add_row(
-            result.stage.label,
+            *(str(getattr(result.stage, name)) for name in counts),
             str(row["episodes"]),
             f"{row['success']:.3f}",
-            f"{low:.3f} to {high:.3f}",
+            f"{low:.3f}-{high:.3f}",
             f"{row['collision']:.3f}",
             f"{row['timeout']:.3f}",
             _number(row["mean_time_s"], 1),

@@ -19,8 +19,8 @@ BINS = 32
 class Mean(NamedTuple):
     """A mean as its two sums: a total and the number of what was added."""
 
-    total: Tensor
-    count: Tensor
+    total: Tensor | float
+    count: Tensor | float
 
 
 class Histogram(NamedTuple):
@@ -50,8 +50,9 @@ def reduce(value: Any) -> Reduced:
         None where there was nothing to reduce.
     """
     if isinstance(value, Mean):
-        sums = torch.stack([_flat(value.total).squeeze(0), _flat(value.count).squeeze(0)])
-        return Reduced(sums, _decode_mean)
+        total, count = _flat(value.total), _flat(value.count)
+        device = count.device if total.device.type == "cpu" else total.device
+        return Reduced(torch.cat([total.to(device), count.to(device)]), _decode_mean)
     if isinstance(value, Histogram):
         low, high = float(value.low), float(value.high)
         return Reduced(_flat(value.counts), lambda counts: spread(low, high, counts))
@@ -66,7 +67,9 @@ def reduce(value: Any) -> Reduced:
 def _flat(value: Any) -> Tensor:
     if isinstance(value, np.ndarray):
         value = np.ascontiguousarray(value)
-    return torch.as_tensor(value).detach().to(torch.float64).reshape(-1)
+    if not isinstance(value, Tensor):
+        value = torch.as_tensor(value, dtype=torch.float64)
+    return value.detach().to(torch.float64).reshape(-1)
 
 
 def _decode_mean(sums: list[float]) -> float | None:
@@ -96,8 +99,12 @@ def _decode_description(values: list[float]) -> dict[str, Any]:
     return {
         **{"mean": mean, "std": std, "min": low, "max": high},
         **quantiles,
-        "histogram": {"low": low, "high": high, "counts": counts},
+        "histogram": _histogram(low, high, counts),
     }
+
+
+def _histogram(low: float, high: float, counts: list[float]) -> dict[str, Any]:
+    return {"low": low, "high": high, "counts": [int(count) for count in counts]}
 
 
 def spread(low: float, high: float, counts: list[float]) -> dict[str, Any] | None:
@@ -129,7 +136,7 @@ def spread(low: float, high: float, counts: list[float]) -> dict[str, Any] | Non
             name: _histogram_quantile(low, width, counts, share * total)
             for name, share in zip(_quantile_names(), QUANTILES, strict=True)
         },
-        "histogram": {"low": low, "high": high, "counts": counts},
+        "histogram": _histogram(low, high, counts),
     }
 
 

@@ -8,8 +8,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from train_RL_agents import analysis
-from train_RL_agents.analysis import AnalysisReceiver, read_metrics
-from train_RL_agents.continuation import cut_back
+from train_RL_agents.analysis import AnalysisReceiver, cut_back, read_metrics
 from train_RL_agents.reductions import Histogram, Mean
 
 
@@ -86,14 +85,16 @@ def test_non_finite_values_reach_the_caller_and_leave_valid_json(tmp_path):
 
 def test_cut_back_leaves_no_doubled_step(tmp_path):
     receiver = AnalysisReceiver(tmp_path)
-    for step in (10, 20, 30):
+    for step in (10, 20):
         receiver.receive(mode="train", step=step, loss=float(step))
+    sizes = receiver.sync()
+    receiver.receive(mode="train", step=30, loss=30.0)
     receiver.close()
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"mode": "train", "st')
     (event_file,) = tmp_path.glob("events.out*")
-    event_file.write_bytes(event_file.read_bytes()[:-3])
-    cut_back(tmp_path, 20)
+    event_file.with_name(event_file.name + ".1").write_bytes(event_file.read_bytes()[:-3])
+    cut_back(tmp_path, sizes)
     receiver = AnalysisReceiver(tmp_path)
     receiver.receive(mode="train", step=30, loss=-30.0)
     receiver.close()

@@ -1,0 +1,255 @@
+"""The trainer: resuming exactly, stopping on request and on nonsense, and keeping its books."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from train_RL_agents import checkpoint, train
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.analysis import read_metrics
+from train_RL_agents.config_files import load_config
+from train_RL_agents.interruption import Interruption
+from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
+from train_RL_agents.trainer import TorchRLTrainer
+
+SCRIPT = Path(train.__file__)
+SHORT = [
+    "worlds=6",
+    "total_steps=600",
+    "updates.batch_size=16",
+    "updates.replay_ratio=0.5",
+    "updates.warmup_transitions=100",
+    "replay.capacity=3000",
+    "log.interval_steps=100",
+    "checkpoint.interval_steps=200",
+    "evaluation.interval_steps=400",
+    "evaluation.episodes=1",
+    "evaluation.final_episodes=1",
+    "env.episode.max_steps=40",
+]
+CPU = torch.device("cpu")
+
+
+def trainer(folder, *overrides, agent="AC-IQN"):
+    config, _, _ = load_config(agent=agent, overrides=[*SHORT, *overrides])
+    return TorchRLTrainer(config, folder, CPU)
+
+
+def flat(state, prefix=""):
+    """Yield (name, value) of nested dictionaries and lists."""
+    entries = state.items() if isinstance(state, dict) else enumerate(state)
+    for key, value in entries:
+        if isinstance(value, dict | list):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def assert_same(first, second, ignored=("elapsed_s", "collecting_s", "files")):
+    first, second = (
+        {name: v for name, v in flat(state) if not any(part in name for part in ignored)}
+        for state in (first, second)
+    )
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value.nan_to_num(), second[name].nan_to_num()), name
+        else:
+            assert value == second[name], name
+
+
+def timeless(folder):
+    """Metrics without what depends on the clock."""
+    records = read_metrics(folder / "metrics.jsonl")
+    return [
+        {k: v for k, v in record.items() if k != "elapsed_s" and not k.endswith("_per_s")}
+        for record in records
+    ]
+
+
+class StopAt(Interruption):
+    """Pretends that a signal came once a trainer has passed a step."""
+
+    def __init__(self, runner, step):
+        super().__init__()
+        self._runner, self._step = runner, step
+
+    @property
+    def received(self):
+        return signal.SIGTERM if self._runner.counters.step >= self._step else None
+
+    @received.setter
+    def received(self, value):
+        pass
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent):
+    whole = trainer(tmp_path / "whole", agent=agent)
+    whole.train()
+
+    stopped = trainer(tmp_path / "parts", agent=agent)
+    monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(stopped, 250))
+    with pytest.raises(InterruptedRunError, match="stopped by SIGTERM at step 252"):
+        stopped.train()
+    monkeypatch.undo()
+    torch.manual_seed(12345)
+    resumed = trainer(tmp_path / "parts", agent=agent)
+    resumed.resume(checkpoint.newest(tmp_path / "parts"))
+    resumed.train()
+
+    last = "checkpoints/step_000000000600.pt"
+    assert_same(
+        checkpoint.load(tmp_path / "whole" / last), checkpoint.load(tmp_path / "parts" / last)
+    )
+    assert timeless(tmp_path / "whole") == timeless(tmp_path / "parts")
+    tables = [(tmp_path / name / "evaluation.json").read_text() for name in ("whole", "parts")]
+    assert tables[0] == tables[1]
+
+
+def test_learning_changes_the_weights_and_the_seed_decides_everything(tmp_path):
+    states = []
+    for name, seed in (("first", 1), ("again", 1), ("other", 2)):
+        trainer(tmp_path / name, f"seed={seed}").train()
+        states.append(checkpoint.load(checkpoint.newest(tmp_path / name)))
+    first, again, other = states
+    assert_same(first, again)
+    with pytest.raises(AssertionError):
+        assert_same(first["model"], other["model"])
+    untrained = trainer(tmp_path / "untrained", "seed=1").learner.agent.training_state()
+    with pytest.raises(AssertionError):
+        assert_same(first["model"]["networks"], untrained["networks"])
+
+
+def test_steps_updates_and_replay_ratio(tmp_path):
+    run = trainer(tmp_path, "updates.warmup_transitions=0")
+    run.train()
+    records = [r for r in read_metrics(tmp_path / "metrics.jsonl") if r["mode"] == "train"]
+    assert [r["step"] for r in records] == [102, 204, 300, 402, 504, 600]
+    robot_steps = sum(r["robot_steps"] for r in records)
+    assert robot_steps == run.counters.robot_steps
+    assert 600 <= robot_steps <= 600 * 5
+    samples = 16 * run.counters.updates
+    assert samples == pytest.approx(0.5 * robot_steps, rel=0.15)
+
+
+def test_no_update_before_the_warm_up(tmp_path):
+    run = trainer(tmp_path, "updates.warmup_transitions=3000")
+    run.train()
+    assert run.counters.updates == 0
+
+
+def test_resume_without_replay_warms_up_again(tmp_path):
+    run = trainer(tmp_path, "checkpoint.with_replay=false")
+    run.train()
+    resumed = trainer(tmp_path, "checkpoint.with_replay=false")
+    resumed.resume(checkpoint.newest(tmp_path))
+    assert resumed.counters.updates == run.counters.updates
+    assert resumed.counters.stored == 0.0
+
+
+def test_non_finite_loss_stops_with_quantity_step_and_dump(tmp_path):
+    run = trainer(tmp_path, "algorithm.max_grad_norm=null")
+    with torch.no_grad():
+        next(iter(run.learner.agent.critic.parameters())).fill_(float("nan"))
+    with pytest.raises(DivergedRunError, match=r"at step 102: .*critic_loss") as raised:
+        run.train()
+    assert "not finite" in str(raised.value)
+    (dump,) = tmp_path.glob("diverged_102_0.pt")
+    assert str(dump) in str(raised.value)
+    assert checkpoint.load(dump)["step"] == 102
+
+
+def test_unusable_actions_stop_the_run(tmp_path):
+    run = trainer(tmp_path, "exploration.epsilon_start=0", "exploration.epsilon_end=0")
+    with torch.no_grad():
+        next(iter(run.learner.agent.actor.parameters())).fill_(float("nan"))
+    with pytest.raises(DivergedRunError, match=r"\d+ actions of \d+ robots .* world 0, robot 0"):
+        run.train()
+
+
+def command(folder, *arguments):
+    return [sys.executable, str(SCRIPT), "--output", str(folder), *SHORT, *arguments]
+
+
+def environment():
+    return {"PYTHONPATH": str(SCRIPT.parent.parent), "OMP_NUM_THREADS": "1", "PATH": ""}
+
+
+def test_command_line_from_another_folder(tmp_path):
+    done = subprocess.run(
+        command("run", "--agent", "AC-IQN", "--seed", "3"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "95% CI" in done.stdout
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["seed"] == 3
+    assert record["starts"][0]["versions"]["torch"] == torch.__version__
+    rows = json.loads((tmp_path / "run" / "evaluation.json").read_text())["stages"]
+    assert [row["robots"] for row in rows] == [3, 4, 5, 5, 5, 5]
+    assert train.main(["--output", str(tmp_path / "run"), *SHORT]) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_leaves(tmp_path, number):
+    process = subprocess.Popen(
+        command(tmp_path, "total_steps=10_000_000"),
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "metrics.jsonl").exists() or not (
+        (tmp_path / "metrics.jsonl").stat().st_size
+    ):
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert f"stopped by {signal.Signals(number).name} at step" in messages
+    newest = checkpoint.newest(tmp_path)
+    assert str(newest) in messages
+    assert checkpoint.load(newest)["step"] > 0
+
+
+def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):
+    output = tmp_path / "sweep"
+    arguments = ["--seed", "0", "1", "--output", str(output), *SHORT, "total_steps=200"]
+    assert train.main(arguments) == 0
+    assert (output / "seed_1" / "evaluation.json").exists()
+    assert (output / "success.png").stat().st_size > 0
+    before = (output / "seed_1" / "metrics.jsonl").read_text()
+    assert train.main(["--resume", str(output)]) == 0
+    assert (output / "seed_1" / "metrics.jsonl").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
+        (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
+        (["--device", "cuda"], "device = 'cuda'"),
+        (["replay.capacity=1e12"], r"replay\.capacity is 1000000000000: .* GiB are free"),
+        (["curriculum.stages=[[60,0,0,30]]"], r"robots = 60: so many starts"),
+    ],
+)
+def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, message):
+    if "cuda" in arguments and torch.cuda.is_available():
+        arguments = ["--device", "cuda", "device=cpu", "agent=PPO"]
+        message = "agent is 'PPO'"
+    monkeypatch.chdir(tmp_path)
+    assert train.main([*([] if "--resume" in arguments else SHORT), *arguments]) == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert not list(tmp_path.rglob("*.pt"))

@@ -1,0 +1,166 @@
+"""What a run keeps on the device: simulator, policy, replay and agent, and the steps of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from marinenav_env.env import MarineNavEnv
+from marinenav_env.state import StepBuffers
+from train_RL_agents.config import TrainConfig
+from train_RL_agents.graphs import CapturedStep
+from train_RL_agents.policy_files import build_agent
+from train_RL_agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.processes import Processes
+from train_RL_agents.replay import DeviceReplay
+from train_RL_agents.replay_layout import ReplayConfig, TransitionLayout
+from train_RL_agents.run_statistics import RunStatistics
+
+
+class Learner:
+    """Collects and learns; nothing here reads the device, and only `state_dict` copies from it.
+
+    Args:
+        config: all settings.
+        device: where everything lives.
+        processes: the processes that train together.
+
+    Raises:
+        ConfigError: the scenarios cannot be placed, or the device is not there.
+        SettingsError: the replay does not fit the memory, or holds too few rows.
+    """
+
+    def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
+        self.config, self.device = config, device
+        self.first_world = processes.rank * config.worlds
+        torch.manual_seed(config.seed)
+        self.agent = build_agent(config, device)
+        processes.broadcast(self.agent.state_dict().values())
+        if processes.size > 1:
+            self.agent.gradient_sync = processes.average
+        torch.manual_seed(config.seed * processes.size + processes.rank)
+        self.env = MarineNavEnv(
+            config.worlds,
+            stages=config.curriculum.stages,
+            config=config.env,
+            discrete=self.agent.discrete,
+            device=device,
+            seed=config.seed,
+            first_world=self.first_world,
+            stack_k=config.stack_k,
+        )
+        explore = config.exploration
+        self.policy = PolicyWrapper(
+            self.agent,
+            (config.worlds, self.env.robots),
+            epsilon=explore.epsilon_start,
+            spread=explore.spread,
+            action_noise=explore.action_noise,
+        )
+        self.buffers = (self.env.make_buffers(), self.env.make_buffers())
+        self.replay = DeviceReplay(self._replay_config(), self._layout(), device)
+        self.statistics = RunStatistics(self.env)
+        self._current = 0
+        first, second = self.buffers
+        # With NCCL inside, an update is not captured.
+        alone = processes.size == 1
+        self._collecting = (
+            CapturedStep(lambda: self._collect(first, second), device, enabled=config.compile),
+            CapturedStep(lambda: self._collect(second, first), device, enabled=config.compile),
+        )
+        self._learning = CapturedStep(self._learn, device, enabled=config.compile and alone)
+
+    def start(self, stages: Tensor) -> None:
+        """Place the first scenarios, of the given stages, int64 [W]."""
+        self.env.set_stage(stages.to(self.device))
+        self.env.reset_into(self.buffers[self._current])
+
+    def set_stages(self, stages: Tensor) -> None:
+        """Draw the scenarios to come from the given stages, int64 [W]."""
+        self.env.set_stage(stages.to(self.device))
+
+    def set_rates(self, *, epsilon: float, learning_rate_scale: float, beta: float) -> None:
+        """Set what the schedules give, in force from the next step."""
+        self.policy.set_epsilon(epsilon)
+        self.agent.set_learning_rate_scale(learning_rate_scale)
+        self.replay.set_beta(beta)
+
+    def collect(self) -> None:
+        """Take one decision of every robot and store it."""
+        self._collecting[self._current]()
+        self._current = 1 - self._current
+
+    def learn(self) -> None:
+        """Do one gradient update."""
+        self._learning()
+
+    def _collect(self, now: StepBuffers, following: StepBuffers) -> None:
+        action = self.policy.explore(now.obs)
+        self.env.step_into(action, now, following)
+        self.replay.store(
+            now.obs,
+            action,
+            following.reward,
+            following.active,
+            following.terminated,
+            following.truncated,
+            following.obs,
+        )
+        self.statistics.add_decision(action, following)
+        self.env.reset_into(following, following.done)
+
+    def _learn(self) -> None:
+        batch = self.replay.sample(self.config.updates.batch_size)
+        metrics = self.agent.update(batch)
+        if "priority" in metrics:
+            self.replay.update_priorities(batch.index, metrics["priority"])
+        self.statistics.add_update(metrics)
+
+    def state_dict(self, *, with_replay: bool) -> dict[str, Any]:
+        """Return all that changes, as nested dictionaries of copied tensors. Reads the device."""
+        random = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.device)
+        return {
+            "env": self.env.state_dict(),
+            "current": self._current,
+            "frames": [frame.clone() for frame in self.buffers[self._current].frames],
+            "replay": self.replay.state_dict() if with_replay else None,
+            "statistics": self.statistics.state_dict(),
+            "random": random,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a `state_dict`, from any device; the agent's state is loaded apart.
+
+        Raises:
+            ValueError: it comes from other worlds, stages or sizes.
+        """
+        self._current = state["current"]
+        self.env.load_state_dict(state["env"])
+        for own, saved in zip(self.buffers[self._current].frames, state["frames"], strict=True):
+            own.copy_(saved)
+        if state["replay"] is not None:
+            self.replay.load_state_dict(state["replay"])
+        self.statistics.load_state_dict(state["statistics"])
+        torch.set_rng_state(state["random"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in state["random"]:
+            torch.cuda.set_rng_state(state["random"]["cuda"], self.device)
+
+    def _replay_config(self) -> ReplayConfig:
+        algorithm, replay = self.config.algorithm, self.config.replay
+        return ReplayConfig(
+            capacity=replay.capacity,
+            n_step=algorithm.n_step,
+            gamma=algorithm.gamma,
+            prioritized=algorithm.prioritized,
+            alpha=replay.alpha,
+            beta=replay.beta_start,
+        )
+
+    def _layout(self) -> TransitionLayout:
+        spec = self.env.action_spec["robots", "action"]
+        action = torch.zeros(spec.shape, dtype=spec.dtype, device="meta")
+        return TransitionLayout.of(self.buffers[0].obs, action)

@@ -1,0 +1,192 @@
+"""Trains an agent: ``python train_RL_agents/train.py --agent AC-IQN [key=value ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from marinenav_env import ops
+from marinenav_env.env import check_device
+from train_RL_agents import checkpoint, sweep
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.checkpoint import CheckpointError
+from train_RL_agents.config import TrainConfig
+from train_RL_agents.config_files import config_from_plain, load_config, presets
+from train_RL_agents.evaluation import print_table
+from train_RL_agents.processes import Processes, ProcessLostError
+from train_RL_agents.run_record import RUN, write_run_record
+from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
+from train_RL_agents.settings import SettingsError, plain
+from train_RL_agents.trainer import EVALUATION, TorchRLTrainer
+
+OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; ``key=value`` may stand anywhere."""
+    parser = argparse.ArgumentParser(
+        description="Train an agent in the simulator.",
+        epilog="Any setting: key=value with dotted keys, for example updates.batch_size=512.",
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML, or a published training JSON")
+    parser.add_argument("--preset", choices=presets(), help="a file of configs/")
+    parser.add_argument("--agent", choices=list(AGENTS), help="algorithm (default AC-IQN)")
+    parser.add_argument("--seed", type=int, nargs="+", help="several train one after another")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    parser.add_argument("--output", metavar="DIR", help="folder of the run (default runs/...)")
+    parser.add_argument("--resume", metavar="DIR", help="go on with the run in this folder")
+    parser.add_argument("--no-compile", action="store_true", help="no CUDA graphs")
+    overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
+    namespace = parser.parse_args([a for a in arguments if not OVERRIDE.fullmatch(a)])
+    namespace.overrides = overrides
+    if namespace.resume and (overrides or namespace.config or namespace.preset or namespace.agent):
+        parser.error("--resume takes the settings from the run: give only --device, --no-compile")
+    return namespace
+
+
+def choose_device(name: str, local_rank: int) -> torch.device:
+    """Return the device of a setting; ``auto`` takes CUDA if it and its operators are there.
+
+    Raises:
+        ConfigError: the device is not there.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() and ops.has_cuda() else "cpu"
+    device = check_device(name)
+    return torch.device("cuda", local_rank) if device.type == "cuda" else device
+
+
+def train_one(
+    config: TrainConfig, output_dir: Path, processes: Processes, resumed: Path | None
+) -> None:
+    """Train one seed in its folder, from the start or from a checkpoint."""
+    device = choose_device(config.device, processes.local_rank)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    trainer = TorchRLTrainer(config, output_dir, device, processes)
+    if resumed is not None:
+        trainer.resume(resumed)
+    if processes.first:
+        write_run_record(output_dir, config, device, processes.size)
+    results = trainer.train()
+    if results:
+        title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
+        print_table(results, title, Console())
+        print(f"run: {output_dir}")
+
+
+def start(arguments: argparse.Namespace, processes: Processes) -> None:
+    """Start one run, or one for each seed.
+
+    Raises:
+        SettingsError: a setting is wrong, or the folder is taken.
+    """
+    config, seeds, folder = load_config(
+        agent=arguments.agent,
+        preset=arguments.preset,
+        path=arguments.config,
+        overrides=[*arguments.overrides, *_flags(arguments)],
+    )
+    seeds = tuple(arguments.seed or seeds)
+    moment = datetime.now().strftime("%Y%m%d-%H%M%S")
+    output_dir = Path(arguments.output or folder or f"runs/{config.agent}-{moment}")
+    if (output_dir / RUN).exists() or (output_dir / sweep.SWEEP).exists():
+        raise SettingsError(
+            f"output is {str(output_dir)!r}, which holds a run: give another folder, or "
+            f"--resume {output_dir}"
+        )
+    if len(seeds) == 1:
+        train_one(dataclasses.replace(config, seed=seeds[0]), output_dir, processes, None)
+        return
+    if processes.first:
+        sweep.write_sweep(output_dir, seeds, plain(config))
+    train_seeds(config, seeds, output_dir, processes)
+
+
+def resume(arguments: argparse.Namespace, processes: Processes) -> None:
+    """Go on with a run or a sweep; what is complete stays as it is.
+
+    Raises:
+        CheckpointError: there is no checkpoint, or it is damaged.
+    """
+    path = Path(arguments.resume)
+    noted = sweep.read_sweep(path)
+    if noted is not None:
+        seeds, values = noted
+        config = _with_flags(config_from_plain(values), arguments)
+        train_seeds(config, seeds, path, processes)
+        return
+    newest = checkpoint.newest(path)
+    output_dir = newest.parent.parent
+    if (output_dir / EVALUATION).exists() and path.is_dir():
+        print(f"complete already: {output_dir / EVALUATION}")
+        return
+    config = config_from_plain(checkpoint.load(newest)["config"])
+    train_one(_with_flags(config, arguments), output_dir, processes, newest)
+
+
+def train_seeds(
+    config: TrainConfig, seeds: Sequence[int], output_dir: Path, processes: Processes
+) -> None:
+    """Train what is not complete of a sweep, then join the curves."""
+    folders = [sweep.seed_folder(output_dir, seed) for seed in seeds]
+    for seed, folder in zip(seeds, folders, strict=True):
+        if (folder / EVALUATION).exists():
+            continue
+        resumed = checkpoint.newest(folder) if (folder / RUN).exists() else None
+        train_one(dataclasses.replace(config, seed=seed), folder, processes, resumed)
+    if processes.first:
+        points = sweep.joint_curve(folders)
+        title = f"{config.agent}, {len(seeds)} seeds"
+        sweep.draw_curve(points, title, output_dir / sweep.CURVE)
+        print(f"joint curve: {output_dir / sweep.CURVE}")
+
+
+def _flags(arguments: argparse.Namespace) -> list[str]:
+    flags = [f"device={arguments.device}"] if arguments.device else []
+    return [*flags, "compile=false"] if arguments.no_compile else flags
+
+
+def _with_flags(config: TrainConfig, arguments: argparse.Namespace) -> TrainConfig:
+    changes = {"device": arguments.device} if arguments.device else {}
+    if arguments.no_compile:
+        changes["compile"] = False
+    return dataclasses.replace(config, **changes)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    parsed = parse(sys.argv[1:] if arguments is None else arguments)
+    processes = Processes()
+    try:
+        wanted = parsed.device or "auto"
+        processes = Processes.join(choose_device(wanted, 0).type)
+        (resume if parsed.resume else start)(parsed, processes)
+    except InterruptedRunError as stop:
+        print(stop, file=sys.stderr)
+        return 128 + (stop.received or signal.SIGTERM)
+    except (
+        ValueError,
+        CheckpointError,
+        DivergedRunError,
+        ProcessLostError,
+        OSError,
+    ) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        processes.leave()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,367 @@
+"""TorchRLTrainer: collects with a policy, learns from a replay, tells and saves what happens."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from train_RL_agents import checkpoint
+from train_RL_agents.analysis import AnalysisReceiver, Record, cut_back
+from train_RL_agents.checkpoint import CheckpointError, CheckpointFolder
+from train_RL_agents.config import TrainConfig
+from train_RL_agents.evaluation import Evaluation, StageResult, table_as_json
+from train_RL_agents.interruption import Interruption
+from train_RL_agents.learner import Learner
+from train_RL_agents.processes import Processes
+from train_RL_agents.progress import Progress
+from train_RL_agents.reductions import Mean
+from train_RL_agents.run_state import Counters, DivergedRunError, InterruptedRunError
+from train_RL_agents.run_statistics import non_finite
+from train_RL_agents.schedules import Curriculum, Ramp
+from train_RL_agents.settings import plain
+
+EVALUATION = "evaluation.json"
+"""The final table; a run that has it is complete."""
+
+
+class TorchRLTrainer:
+    """Trains one agent; which one it does not know.
+
+    Args:
+        config: all settings.
+        output_dir: the run's folder.
+        device: where everything lives.
+        processes: the processes that train together; None is this one alone.
+
+    Raises:
+        ConfigError: the scenarios cannot be placed, or the device is not there.
+        SettingsError: the replay does not fit, or another setting is impossible.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        output_dir: Path,
+        device: torch.device,
+        processes: Processes | None = None,
+    ) -> None:
+        self.config, self.output_dir, self.device = config, output_dir, device
+        self.processes = processes or Processes()
+        self.learner = Learner(config, device, self.processes)
+        total, updates, replay = config.total_steps, config.updates, config.replay
+        explore = config.exploration
+        self.epsilon = Ramp(
+            explore.epsilon_start, explore.epsilon_end, 0, explore.ramp_share * total
+        )
+        self.rate_scale = Ramp(1.0, updates.decay_to, updates.decay_from * total, total)
+        self.beta = Ramp(replay.beta_start, replay.beta_end, 0, total)
+        self.curriculum = Curriculum(config.curriculum, total)
+        self.steps_per_iteration = config.worlds * self.processes.size
+        self.counters = Counters()
+        self.counters.robot_rate = self._robots_placed()
+        self.checkpoints = CheckpointFolder(
+            output_dir / "checkpoints", config.checkpoint.keep, self.processes.rank
+        )
+        self.evaluation = self._new_evaluation(config.evaluation.episodes_per_stage)
+        self.receiver = AnalysisReceiver(None)
+
+    # ---- the loop -----------------------------------------------------------------------------
+
+    def train(self) -> list[StageResult]:
+        """Train to the end, from the start or from where `resume` left it.
+
+        Returns:
+            The table of the final evaluation; empty in processes other than the first.
+
+        Raises:
+            InterruptedRunError: a signal came; the run is saved.
+            DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+            ProcessLostError: another process died.
+        """
+        config, counters = self.config, self.counters
+        self.receiver = AnalysisReceiver(self.output_dir if self.processes.first else None)
+        if counters.iteration == 0:
+            self.learner.start(self._stages())
+            self.save()
+        title = f"{config.agent}, seed {config.seed}"
+        progress = Progress(config.total_steps, title, shown=self.processes.first)
+        with Interruption() as interruption, progress:
+            while counters.step < config.total_steps:
+                with self.timed(collecting=True):
+                    self.follow_schedules()
+                    self.learner.collect()
+                    for _ in range(self.updates_due()):
+                        self.learner.learn()
+                progress.move_to(counters.step)
+                if self.processes.size == 1 and interruption.received:
+                    self.leave(interruption)
+                if self.due(config.log.interval_steps):
+                    progress.tell(self.report(interruption))
+        return self.finish()
+
+    def follow_schedules(self) -> None:
+        """Set what depends on the step: exploration, learning rates, beta, stages."""
+        step = self.counters.step
+        self.learner.set_rates(
+            epsilon=self.epsilon(step),
+            learning_rate_scale=self.rate_scale(step),
+            beta=self.beta(step),
+        )
+        before = max(step - self.steps_per_iteration, 0)
+        if self.curriculum.stage_at(step) != self.curriculum.stage_at(before):
+            self.learner.set_stages(self._stages())
+
+    def updates_due(self) -> int:
+        """Count an iteration, and return the number of updates that the replay ratio asks for."""
+        counters, updates = self.counters, self.config.updates
+        counters.step += self.steps_per_iteration
+        counters.iteration += 1
+        counters.stored += counters.robot_rate
+        if counters.stored < updates.warmup_transitions:
+            return 0
+        counters.update_debt += updates.replay_ratio * counters.robot_rate / updates.batch_size
+        due = int(counters.update_debt)
+        counters.update_debt -= due
+        counters.updates += due
+        return due
+
+    def due(self, interval: int) -> bool:
+        """Whether the end, or a multiple of ``interval`` steps, was passed since the last log."""
+        counters = self.counters
+        passed = counters.step // interval > counters.logged_step // interval
+        return passed or counters.step >= self.config.total_steps
+
+    def report(self, interruption: Interruption) -> Record:
+        """Log, and evaluate and save if it is time for it; return the record of training.
+
+        Raises:
+            InterruptedRunError: a process was asked to end; the run is saved.
+            DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+        """
+        evaluates = self.due(self.config.evaluation.interval_steps)
+        saves = self.due(self.config.checkpoint.interval_steps)
+        record = self.log(stop=interruption.received is not None)
+        if evaluates and self.evaluation is not None:
+            with self.timed():
+                self.evaluate(self.evaluation)
+        if record["stop_requests"]:
+            self.leave(interruption)
+        if saves:
+            with self.timed():
+                self.save()
+        return record
+
+    def finish(self) -> list[StageResult]:
+        """Do the final evaluation and close the files."""
+        results = []
+        settings = self.config.evaluation
+        final = self._new_evaluation((settings.final_episodes,) * len(settings.stages))
+        if final is not None:
+            results = final.run(self.learner.agent.act)
+            self._receive_results(results, "final evaluation")
+            content = json.dumps(table_as_json(results), indent=1).encode()
+            checkpoint.write_atomically(
+                self.output_dir / EVALUATION, lambda file: file.write(content)
+            )
+        self.receiver.close()
+        return results
+
+    # ---- at a log -----------------------------------------------------------------------------
+
+    def log(self, *, stop: bool) -> Record:
+        """Copy the statistics to the host in one transfer; write, check and return them.
+
+        Args:
+            stop: whether this process was asked to end.
+
+        Raises:
+            DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+        """
+        counters, step = self.counters, self.counters.step
+        statistics = self.learner.statistics
+        updates = counters.updates - counters.logged_updates
+        gathered = statistics.gather(self.processes, updates, stop)
+        seconds = counters.collecting_s - counters.logged_collecting_s
+        samples = float(updates * self.config.updates.batch_size * self.processes.size)
+        numbers = {
+            "updates": counters.updates,
+            "replay_ratio": Mean(samples, gathered.robot_steps),
+            "robot_steps_per_s": Mean(gathered.robot_steps, seconds),
+            "world_steps_per_s": Mean(float(step - counters.logged_step), seconds),
+            "epsilon": self.epsilon(step),
+            "learning_rate_scale": self.rate_scale(step),
+            "elapsed_s": counters.elapsed_s,
+        }
+        with self.receiver.interval():
+            self.receiver.receive("train", step=step, **gathered.train(), **numbers)
+            for label, arrays in gathered.by_stage():
+                self.receiver.receive(label, step=step, **arrays)
+        record = self.receiver.latest["train"]
+        self._check(record)
+        statistics.clear()
+        iterations = counters.iteration - counters.logged_iteration
+        counters.robot_steps += record["robot_steps"]
+        counters.robot_rate = record["robot_steps"] / (iterations * self.processes.size)
+        counters.logged_step, counters.logged_iteration = step, counters.iteration
+        counters.logged_updates = counters.updates
+        counters.logged_collecting_s = counters.collecting_s
+        return record
+
+    def _check(self, record: Record) -> None:
+        problems = []
+        names = non_finite(record)
+        if names:
+            problems.append(f"{', '.join(names)} not finite")
+        if record["bad_actions"]:
+            problems.append(self._unusable_actions())
+        if not problems:
+            return
+        step = self.counters.step
+        dump = self.output_dir / f"diverged_{step}_{self.processes.rank}.pt"
+        checkpoint.save(dump, self.state())
+        raise DivergedRunError(
+            f"at step {step}: {'; '.join(problems)}. The state is in {dump}; go on from an older "
+            "checkpoint, or lower algorithm.learning_rate"
+        )
+
+    def _unusable_actions(self) -> str:
+        try:
+            self.learner.env.check_actions()
+        except ValueError as error:
+            return str(error)
+        return "unusable actions in another process"
+
+    def evaluate(self, evaluation: Evaluation) -> None:
+        """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
+        results = evaluation.run(self.learner.agent.act)
+        success = self._receive_results(results, "evaluation")
+        if success > self.counters.best_success:
+            self.counters.best_success = success
+            self.checkpoints.save_best(
+                {**self._policy_state(), "evaluation": table_as_json(results)}
+            )
+
+    def _receive_results(self, results: list[StageResult], label: str) -> float:
+        """Write the outcomes of every stage and their mean; return the mean success."""
+        step = self.counters.step
+        success = sum(result.success for result in results) / len(results)
+        with self.receiver.interval():
+            self.receiver.receive(
+                label, step=step, success=success, elapsed_s=self.counters.elapsed_s
+            )
+            for result in results:
+                name = f"{label}, {result.stage.label}"
+                self.receiver.receive(name, step=step, **result.as_record())
+        return success
+
+    # ---- saving and going on ------------------------------------------------------------------
+
+    def save(self) -> Path:
+        """Save this process's part of a checkpoint, and return its file."""
+        return self.checkpoints.save(self.counters.step, self.state(), self.processes.wait)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a run needs to go on, as nested dictionaries of tensors."""
+        return {
+            **self._policy_state(),
+            "processes": self.processes.size,
+            "counters": asdict(self.counters),
+            "files": self.receiver.sync(),
+            "learner": self.learner.state_dict(with_replay=self.config.checkpoint.with_replay),
+        }
+
+    def _policy_state(self) -> dict[str, Any]:
+        return {
+            "step": self.counters.step,
+            "config": plain(self.config),
+            "model": self.learner.agent.training_state(),
+        }
+
+    def resume(self, path: Path) -> None:
+        """Take over a checkpoint; `train` then goes on exactly as if it had not stopped.
+
+        Records and checkpoints after it are removed.
+
+        Raises:
+            CheckpointError: it is missing, damaged, or of a run with other processes.
+        """
+        state = checkpoint.load(path)
+        if state.get("processes") != self.processes.size:
+            raise CheckpointError(
+                f"{path} belongs to {state.get('processes')} processes, not "
+                f"{self.processes.size}: start as many with torchrun --nproc-per-node"
+            )
+        own = state if self.processes.first else self._load_own(state["step"])
+        try:
+            self.learner.agent.load_training_state(state["model"])
+            self.learner.load_state_dict(own["learner"])
+        except (ValueError, RuntimeError, KeyError) as error:
+            raise CheckpointError(f"{path} does not fit its settings: {error}") from error
+        self.counters = Counters(**own["counters"])
+        if own["learner"]["replay"] is None:
+            self.counters.stored = 0.0
+        if self.processes.first:
+            cut_back(self.output_dir, state["files"])
+            self.checkpoints.drop_after(state["step"])
+
+    def _load_own(self, step: int) -> dict[str, Any]:
+        return checkpoint.load(self.checkpoints.path(step, self.processes.rank))
+
+    def leave(self, interruption: Interruption) -> None:
+        """Save and end the run.
+
+        Raises:
+            InterruptedRunError: always.
+        """
+        path = self.save()
+        self.receiver.close()
+        received = interruption.received
+        name = received.name if received else "a signal to another process"
+        raise InterruptedRunError(
+            f"stopped by {name} at step {self.counters.step}; saved to {path}\n"
+            f"go on with: --resume {self.output_dir}",
+            received,
+        )
+
+    # ---- small things -------------------------------------------------------------------------
+
+    @contextmanager
+    def timed(self, *, collecting: bool = False) -> Iterator[None]:
+        """Add the time spent inside to the counters."""
+        begun = time.monotonic()
+        yield
+        spent = time.monotonic() - begun
+        self.counters.elapsed_s += spent
+        if collecting:
+            self.counters.collecting_s += spent
+
+    def _stages(self) -> torch.Tensor:
+        return self.curriculum.stages(
+            self.counters.step, self.config.worlds, self.learner.first_world
+        )
+
+    def _robots_placed(self) -> float:
+        """Robots that act in an iteration before anything is measured: all that are placed."""
+        robots = [stage.robots for stage in self.config.curriculum.stages]
+        return float(sum(robots[stage] for stage in self._stages().tolist()))
+
+    def _new_evaluation(self, episodes: tuple[int, ...]) -> Evaluation | None:
+        if not self.processes.first:
+            return None
+        settings = self.config.evaluation
+        return Evaluation(
+            settings.stages,
+            episodes,
+            seed=settings.seed,
+            config=self.config.env,
+            discrete=self.learner.agent.discrete,
+            device=self.device,
+            stack_k=self.config.stack_k,
+        )
