@@ -29,14 +29,14 @@ EPSILON = 1e-6
 
 
 def weight_of_priority(priority: Tensor, alpha: float) -> Tensor:
-    """Return the weight (abs(p) + eps)^alpha in fixed point, at least 1, of priorities [B].
+    """Return the weight (abs(p) + eps)^alpha in fixed point, never 0, of priorities [B].
 
     Proportional prioritisation: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3.
     A priority that is not finite counts as the largest, so that it cannot damage the sums.
     """
     weight = (priority.double().abs() + EPSILON).pow(alpha) * UNIT
     weight = weight.nan_to_num(nan=LARGEST_WEIGHT, posinf=LARGEST_WEIGHT)
-    return weight.round().clamp(1, LARGEST_WEIGHT).to(torch.int64)
+    return weight.round().clamp(max=LARGEST_WEIGHT).to(torch.int64)
 
 
 def importance_weights(weight: Tensor, beta: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ def importance_weights(weight: Tensor, beta: Tensor) -> Tensor:
         beta: 0-d tensor, 0 (no correction) to 1 (full).
     """
     ratio = weight.min() / weight.clamp(min=1)
-    return torch.where(weight > 0, ratio.pow(beta), 0.0).float()
+    return ratio.pow(beta).masked_fill(weight == 0, 0.0)
 
 
 class SumTree:

@@ -127,17 +127,16 @@ class TensorDictReplay:
         layout = self.replay.layout
         grid = (layout.worlds, layout.robots)
         robots, following = row[self.group], row["next", self.group]
-        active, ended = robots["active"].reshape(grid), following["ended"].reshape(grid)
-        terminated = active & ended
+        terminated = following["ended"].reshape(grid)
         slots = torch.arange(layout.slots_per_row, device=self.replay.device).view(grid)
         index = self.replay.position * layout.slots_per_row + slots
         self.replay.store(
             Observation(*(robots[key] for key in OBSERVATION_KEYS)),
             robots["action"],
             following["reward"].reshape(grid),
-            active,
+            robots["active"].reshape(grid),
             terminated,
-            active & ~ended & row["next", "done"],
+            ~terminated & row["next", "done"],
             Observation(*(following[key] for key in OBSERVATION_KEYS)),
         )
         return index

@@ -70,6 +70,16 @@ def test_ten_million_slots_are_drawn_in_proportion() -> None:
     assert torch.equal(tree.find(target)[0], torch.searchsorted(sums, target, right=True))
 
 
+def test_draws_are_fine_enough_for_small_weights() -> None:
+    # Every other slot holds 1 of 4,096 units; 24 random bits over 2**27 units would hit it 8 times
+    # too often.
+    pairs = 2**15
+    tree = filled_tree(torch.tensor([1, 4095]).repeat(pairs))
+    index, _ = tree.sample(500_000, torch.Generator().manual_seed(0))
+    hits = int((index % 2 == 0).sum())
+    assert abs(hits - 500_000 / 4096) < 4 * (500_000 / 4096) ** 0.5
+
+
 def test_the_largest_of_a_repeated_slot_counts(device: str) -> None:
     tree = filled_tree(torch.full((5000,), 100), device)
     index = torch.tensor([7, 4999, 7, 7, 64, 4999], device=device)
@@ -147,7 +157,9 @@ def test_importance_weights_are_the_formula() -> None:
     torch.testing.assert_close(got, formula / formula.max())
     torch.testing.assert_close(got, torch.tensor([1.0, 0.5, 0.25, 0.5]))
     assert importance_weights(weight, torch.tensor(0.0)).tolist() == [1.0] * 4
-    assert importance_weights(torch.zeros(3, dtype=torch.int64), beta).tolist() == [0.0] * 3
+    nothing = torch.zeros(3, dtype=torch.int64)
+    for exponent in (beta, torch.tensor(0.0)):
+        assert importance_weights(nothing, exponent).tolist() == [0.0] * 3
 
 
 def test_the_device_is_not_read(device: str) -> None:

@@ -293,6 +293,9 @@ def test_a_resumed_replay_samples_the_same(rows: int, tmp_path, device: str) -> 
     resumed = small_replay(15, 4, 3, seed=5, **options)
     store_random_activity(resumed, 20, seed=9)  # must leave no trace
     resumed.load_state_dict(torch.load(tmp_path / "replay.pt", map_location="cpu"))
+    states = replay.state_dict(), resumed.state_dict()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    assert int(resumed.filled) == min(rows, 15)
     resumed.generator.set_state(replay.generator.get_state())
     for t in range(20):
         for one in (replay, resumed):
@@ -365,7 +368,7 @@ def test_too_large_a_capacity_is_refused_before_it_is_allocated(monkeypatch) -> 
 
 
 def test_free_memory_is_plausible(device: str) -> None:
-    assert 2**24 < replay_layout.free_bytes(torch.device(device)) < 2**50
+    assert 2**28 < replay_layout.free_bytes(torch.device(device)) < 2**50
 
 
 @pytest.mark.parametrize("wrong", range(7))

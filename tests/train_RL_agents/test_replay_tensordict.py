@@ -124,6 +124,8 @@ def test_torchrl_loss_reads_the_sample_with_the_right_discount() -> None:
     buffer = make_buffer(20, 3, n_step=3, prioritized=True)
     buffer.extend(make_rollout(15, 3))
     torch.manual_seed(0)
+    stored = buffer.replay.sample(500).index
+    buffer.replay.update_priorities(stored, torch.rand(500))
     value = nn.Linear(3, 25)
     actor = QValueActor(
         TensorDictModule(value, in_keys=[("robots", "self")], out_keys=["action_value"]),
@@ -131,7 +133,9 @@ def test_torchrl_loss_reads_the_sample_with_the_right_discount() -> None:
         action_space="categorical",
         in_keys=[("robots", "self")],
     )
-    loss = DQNLoss(actor, action_space="categorical", delay_value=False, loss_function="l2")
+    loss = DQNLoss(
+        actor, action_space="categorical", delay_value=False, loss_function="l2", reduction="sum"
+    )
     loss.set_keys(
         action=("robots", "action"),
         reward=("robots", "reward"),
@@ -146,12 +150,18 @@ def test_torchrl_loss_reads_the_sample_with_the_right_discount() -> None:
     batch = buffer.replay.gather(index, buffer.replay.tree.weights[index])
     chosen = value(batch.obs.ego).gather(1, batch.action.unsqueeze(1)).squeeze(1)
     target = batch.reward + batch.discount * value(batch.next_obs.ego).max(1).values
-    expected = (batch.weight * (chosen - target.detach()) ** 2).mean()
+    expected = (batch.weight * (chosen - target.detach()) ** 2).sum()
     torch.testing.assert_close(got, expected)
 
-    buffer.update_tensordict_priority(sample)  # the loss left its "td_error" in the sample
+    buffer.update_tensordict_priority(sample)  # the loss wrote its "td_error", a square, there
     weights = buffer.replay.tree.weights
-    assert not (weights[index] == weights.max()).all()
+    error = ((chosen - target) ** 2).detach()
+    torch.testing.assert_close(
+        weights[index].double() / weights[index[0]],
+        (error / error[0]).double() ** buffer.replay.config.alpha,
+        rtol=1e-3,
+        atol=0,
+    )
 
 
 def test_the_same_calls_run_on_a_torchrl_buffer() -> None:
