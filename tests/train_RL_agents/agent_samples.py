@@ -9,6 +9,7 @@ from torch import Tensor
 
 from marinenav_env.observation import Observation
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.networks import ObservationDims
 
 
@@ -50,3 +51,10 @@ def random_batch(agent: Agent, size: int) -> Batch:
         weight=0.5 + 0.5 * torch.rand(size),
         index=torch.arange(size),
     )
+
+
+def make_agent(name: str, *, dims: ObservationDims | None = None, **settings: object) -> Agent:
+    """Return the agent `name`, always with the same initial weights."""
+    torch.manual_seed(0)
+    kind = AGENTS[name]
+    return kind(kind.Config(**settings), dims)
