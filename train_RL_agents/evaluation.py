@@ -21,6 +21,8 @@ from marinenav_env.scenarios import Stage
 
 DECISION_LIMIT = 1_000
 """Decisions of an episode in evaluation, as published."""
+CHUNK_WORLDS = 1_024
+"""Worlds in one forward pass of the policy, which bounds the memory it takes."""
 LOOK_INTERVAL = 25
 """Decisions between two looks at which worlds still run."""
 
@@ -170,14 +172,15 @@ class Evaluation:
         env.load_state_dict(self._start)
         now, following = env.make_buffers(), env.make_buffers()
         env.reset_into(now)
-        action = torch.zeros_like(act(now.obs))
+        action = self._env.action_spec["robots", "action"].zero()
         for decision in range(DECISION_LIMIT):
             if decision % LOOK_INTERVAL == 0:
                 running = env.live.any(1).nonzero().squeeze(1)
                 if not len(running):
                     return
-            seen = Observation(*(field[running] for field in now.obs))
-            action.index_copy_(0, running, act(seen))
+            for worlds in running.split(CHUNK_WORLDS):
+                seen = Observation(*(field.index_select(0, worlds) for field in now.obs))
+                action.index_copy_(0, worlds, act(seen))
             env.step_into(action, now, following)
             now, following = following, now
 

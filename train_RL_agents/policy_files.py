@@ -63,7 +63,7 @@ def _from_arrays(path: Path, device: torch.device) -> tuple[Agent, TrainConfig]:
             weights = {name: torch.from_numpy(archive[name]) for name in archive.files}
     except FileNotFoundError as error:
         raise CheckpointError(f"no file {str(path)!r}: check the name") from error
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path} is damaged or holds no arrays ({error})") from error
     for name, kind in AGENTS.items():
         agent = kind(device=device)

@@ -14,13 +14,12 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from marinenav_env import ops
-from marinenav_env.env import check_device
 from train_RL_agents import checkpoint, sweep
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.config_files import config_from_plain, load_config, presets
+from train_RL_agents.devices import choose_device
 from train_RL_agents.evaluation import print_table
 from train_RL_agents.processes import Processes, ProcessLostError
 from train_RL_agents.run_record import RUN, write_run_record
@@ -51,18 +50,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if namespace.resume and (overrides or namespace.config or namespace.preset or namespace.agent):
         parser.error("--resume takes the settings from the run: give only --device, --no-compile")
     return namespace
-
-
-def choose_device(name: str, local_rank: int) -> torch.device:
-    """Return the device of a setting; ``auto`` takes CUDA if it and its operators are there.
-
-    Raises:
-        ConfigError: the device is not there.
-    """
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() and ops.has_cuda() else "cpu"
-    device = check_device(name)
-    return torch.device("cuda", local_rank) if device.type == "cuda" else device
 
 
 def train_one(
@@ -169,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     processes = Processes()
     try:
         wanted = parsed.device or "auto"
-        processes = Processes.join(choose_device(wanted, 0).type)
+        processes = Processes.join(choose_device(wanted).type)
         (resume if parsed.resume else start)(parsed, processes)
     except InterruptedRunError as stop:
         print(stop, file=sys.stderr)

@@ -1,0 +1,163 @@
+"""Evaluation: the table's numbers, policies whose result is known, and files of policies."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
+from train_RL_agents import checkpoint, evaluate, evaluation
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.checkpoint import CheckpointError
+from train_RL_agents.config_files import load_config
+from train_RL_agents.evaluation import Evaluation, Outcomes, StageResult, wilson_interval
+from train_RL_agents.policy_files import load_policy
+from train_RL_agents.settings import plain
+
+ALONE = Stage(robots=1, cores=0, buoys=0, min_distance_m=30.0)
+KEYS = ["robots", "buoys", "episodes", "success", "success_ci95", "collision", "timeout"]
+KEYS += ["mean_time_s", "mean_energy"]
+
+
+def idle(observation):
+    return torch.zeros(*observation.ego.shape[:-1], 2)
+
+
+def toward_goal(observation):
+    """Turn to the goal and drive; thrusts of 300 N, differing by the bearing of the goal."""
+    goal_x, goal_y, _, _, yaw_rate, left, right = observation.ego.unbind(-1)
+    turn = (300.0 * torch.atan2(goal_y, goal_x) - 300.0 * yaw_rate).clamp(-400.0, 400.0)
+    wanted = torch.stack((300.0 + turn, 300.0 - turn), -1)
+    return ((wanted - torch.stack((left, right), -1)) / 500.0).clamp(-1.0, 1.0)
+
+
+def evaluated(policy, stages=(ALONE,), episodes=(20,), seed=7):
+    make = Evaluation(stages, episodes, seed=seed, config=EnvConfig(), discrete=False)
+    return make.run(policy), make
+
+
+@pytest.mark.parametrize(
+    ("successes", "low", "high"), [(8, 0.4902, 0.9433), (0, 0.0, 0.2775), (10, 0.7225, 1.0)]
+)
+def test_wilson_interval_of_ten(successes, low, high):
+    assert wilson_interval(successes, 10) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_row_by_hand():
+    success = torch.tensor([True, True, False, False])
+    outcomes = Outcomes(
+        success=success,
+        collision=torch.tensor([False, False, True, False]),
+        timeout=torch.tensor([False, False, False, True]),
+        time_s=torch.tensor([10.0, 20.0, 99.0, 500.0]),
+        energy=torch.tensor([100.0, 300.0, 1e9, 1e9]),
+        episode_return=torch.zeros(4),
+    )
+    row = StageResult(PUBLISHED_STAGES[3], outcomes).as_json()
+    assert list(row) == KEYS
+    assert (row["robots"], row["buoys"], row["episodes"]) == (5, 2, 4)
+    assert (row["success"], row["collision"], row["timeout"]) == (0.5, 0.25, 0.25)
+    assert (row["mean_time_s"], row["mean_energy"]) == (15.0, 200.0)
+
+
+def test_an_idle_policy_times_out():
+    (result,), _ = evaluated(idle, episodes=(3,))
+    row = result.as_json()
+    assert (row["success"], row["timeout"], row["mean_time_s"]) == (0.0, 1.0, None)
+    assert torch.all(result.outcomes.time_s == 500.0)
+
+
+def test_driving_to_the_goal_succeeds_alone_and_collides_in_company():
+    company = Stage(robots=5, cores=0, buoys=4, min_distance_m=40.0)
+    (alone, together), _ = evaluated(toward_goal, (ALONE, company), (20, 20))
+    assert alone.success == 1.0
+    assert 10.0 < alone.as_json()["mean_time_s"] < 60.0
+    assert together.as_json()["collision"] > 0.3
+
+
+def test_the_same_episodes_each_time():
+    results, make = evaluated(toward_goal, PUBLISHED_STAGES[:2], (6, 4))
+    again = make.run(toward_goal)
+    other, _ = evaluated(toward_goal, PUBLISHED_STAGES[:2], (6, 4), seed=8)
+    for first, second, third in zip(results, again, other, strict=True):
+        assert torch.equal(first.outcomes.episode_return, second.outcomes.episode_return)
+        assert not torch.equal(first.outcomes.episode_return, third.outcomes.episode_return)
+    assert [len(result.outcomes.success) for result in results] == [6, 4]
+
+
+def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
+    reduced, _ = evaluated(toward_goal)
+    monkeypatch.setattr(evaluation, "LOOK_INTERVAL", 10_000)
+    whole, _ = evaluated(toward_goal)
+    assert torch.equal(reduced[0].outcomes.energy, whole[0].outcomes.energy)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A run's folder with one checkpoint of untrained SAC, and its agent."""
+    config, _, _ = load_config(agent="SAC", overrides=["evaluation.stages=[[1,0,0,30]]"])
+    agent = AGENTS["SAC"](config.algorithm)
+    state = {"step": 5, "config": plain(config), "model": agent.training_state()}
+    checkpoint.save(checkpoint.CheckpointFolder(tmp_path / "checkpoints").path(5), state)
+    return tmp_path, agent
+
+
+def test_a_policy_from_a_folder_a_file_and_the_best(saved):
+    folder, agent = saved
+    file = folder / "checkpoints" / "step_000000000005.pt"
+    weights = agent.actor.state_dict()
+    for path in (folder, file, folder / "checkpoints"):
+        loaded, config = load_policy(path)
+        assert (loaded.name, config.agent) == ("SAC", "SAC")
+        for name, value in loaded.actor.state_dict().items():
+            assert torch.equal(value, weights[name])
+    file.rename(folder / "best.pt")
+    assert load_policy(folder)[0].name == "SAC"
+
+
+def test_command_line(saved, tmp_path, capsys):
+    folder, _ = saved
+    output = tmp_path / "table.json"
+    arguments = ["--checkpoint", str(folder), "--episodes", "2", "--seed", "3"]
+    assert evaluate.main([*arguments, "--json", str(output)]) == 0
+    table = json.loads(output.read_text())
+    assert list(table) == ["stages"]
+    assert [list(row) for row in table["stages"]] == [KEYS]
+    printed = capsys.readouterr().out
+    assert "mean action" in printed
+    assert "95% CI" in printed
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "no checkpoint|no file"), (b"rubbish", "damaged"), (b"", "damaged")],
+)
+@pytest.mark.parametrize("name", ["weights.npz", "weights.pt"])
+def test_files_without_a_policy(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=message):
+        load_policy(path)
+    assert evaluate.main(["--checkpoint", str(path)]) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "IQN", "SAC", "DQN"])
+def test_published_weights_find_their_agent(tmp_path, name):
+    actor = AGENTS[name]().actor
+    own = {key: value for key, value in actor.state_dict().items() if "input_scale" not in key}
+    np.savez(tmp_path / "weights.npz", **{key: value.numpy() for key, value in own.items()})
+    agent, config = load_policy(tmp_path / "weights.npz")
+    assert (agent.name, config.agent) == (name, name)
+    assert torch.all(agent.actor.self_input_scale == 1.0)
+    for key, value in own.items():
+        assert torch.equal(agent.actor.state_dict()[key], value)
+
+
+def test_arrays_of_no_agent(tmp_path):
+    np.savez(tmp_path / "weights.npz", weight=np.ones(3))
+    with pytest.raises(CheckpointError, match="fits the network of no agent"):
+        load_policy(tmp_path / "weights.npz")

@@ -1,0 +1,84 @@
+"""Evaluates a policy: ``python train_RL_agents/evaluate.py --checkpoint PATH --episodes N``."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from train_RL_agents.checkpoint import CheckpointError, write_atomically
+from train_RL_agents.devices import choose_device
+from train_RL_agents.evaluation import Evaluation, StageResult, print_table, table_as_json
+from train_RL_agents.policy_files import load_policy
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Evaluate a policy on the stages of training.")
+    parser.add_argument(
+        "--checkpoint",
+        required=True,
+        metavar="PATH",
+        help="a run's folder, a checkpoint, a folder of pretrained/, or published weights (.npz)",
+    )
+    parser.add_argument("--episodes", type=int, default=100, metavar="N", help="per stage")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the episodes")
+    parser.add_argument("--json", metavar="OUT", help="write the table to this file")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    namespace = parser.parse_args(arguments)
+    if namespace.episodes < 1:
+        parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
+    return namespace
+
+
+def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResult]:
+    """Evaluate as deployed, print the table, and return it.
+
+    A policy that samples its actions is evaluated with its mean actions too, in a second table.
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+        ConfigError: the device is not there.
+    """
+    device = choose_device(arguments.device)
+    agent, config = load_policy(arguments.checkpoint, device)
+    stages = config.evaluation.stages
+    evaluation = Evaluation(
+        stages,
+        (arguments.episodes,) * len(stages),
+        seed=arguments.seed,
+        config=config.env,
+        discrete=agent.discrete,
+        device=device,
+        stack_k=config.stack_k,
+    )
+    results = evaluation.run(agent.act)
+    title = f"{agent.name}, {arguments.checkpoint}, seed {arguments.seed}"
+    print_table(results, title, console)
+    if agent.stochastic:
+        by_mean = evaluation.run(functools.partial(agent.act, mean=True))
+        print_table(by_mean, f"{title}, mean action", console)
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    parsed = parse(sys.argv[1:] if arguments is None else arguments)
+    try:
+        results = evaluate(parsed, Console())
+        if parsed.json:
+            content = json.dumps(table_as_json(results), indent=1).encode()
+            write_atomically(Path(parsed.json), lambda file: file.write(content))
+    except (CheckpointError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
