@@ -1,0 +1,76 @@
+"""The drawing command: pictures and films of an episode file."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import imageio.v3 as imageio
+import pytest
+
+from marinenav_env.episodes import read_episode, write_episode
+from scripts import plot_episode
+
+EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
+
+
+@pytest.fixture
+def short(tmp_path) -> Path:
+    """The first four decisions of an episode with currents and buoys."""
+    episode = read_episode(EPISODES / "vortex_policy_4r_2o_4c.json")
+    cut = replace(
+        episode,
+        action_history=tuple(actions[:4] for actions in episode.action_history),
+        trajectory=tuple(states[:5] for states in episode.trajectory),
+        recorded=None,
+    )
+    path = tmp_path / "short.json"
+    write_episode(cut, path)
+    return path
+
+
+def test_picture_of_the_expected_size(short, tmp_path, capsys):
+    output = tmp_path / "short.png"
+    assert plot_episode.main([str(short), "--output", str(output), "--dpi", "50"]) == 0
+    assert capsys.readouterr().out.strip() == str(output)
+    image = imageio.imread(output)
+    assert image.shape[:2] == (355, 460)
+    assert image[..., :3].std() > 5.0
+
+
+def test_picture_is_named_after_the_episode(short, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert plot_episode.main([str(short), "--dpi", "20"]) == 0
+    assert (tmp_path / "short.png").is_file()
+
+
+@pytest.mark.parametrize("kind", ["gif", "mp4"])
+def test_film_moves(kind, short, tmp_path):
+    output = tmp_path / f"short.{kind}"
+    assert plot_episode.main([str(short), "--output", str(output), "--fps", "4"]) == 0
+    frames = imageio.imread(output)
+    assert frames.shape[1:] == (568, 736, 3)
+    assert frames.shape[0] >= 5
+    first, last = frames[0].astype(int), frames[-1].astype(int)
+    assert (abs(last - first).max(axis=-1) > 60).sum() > 200
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--output", "x.bmp"], "'x.bmp' ends in '.bmp': use one of .png .pdf .svg .gif .mp4"),
+        (["--output", "missing/x.png"], "folder 'missing' is missing, make it"),
+        (["--output", "x.gif", "--fps", "0"], "fps is 0.0: give a finite number above 0"),
+        (["--output", "x.png", "--dpi", "0"], "--dpi is 0: give 1 or more"),
+    ],
+)
+def test_unusable_options_are_named(options, message, short, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert plot_episode.main([str(short), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_a_damaged_episode_is_named(tmp_path, capsys):
+    path = tmp_path / "damaged.json"
+    path.write_text('{"env": {}}')
+    assert plot_episode.main([str(path), "--output", str(tmp_path / "x.png")]) == 2
+    assert "key 'robots' is missing" in capsys.readouterr().err
