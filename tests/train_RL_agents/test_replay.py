@@ -286,7 +286,7 @@ def test_a_resumed_replay_samples_the_same(rows: int, tmp_path, device: str) -> 
     options = {"n_step": 2, "prioritized": True, "device": device}
     replay = small_replay(15, 4, 3, **options)
     store_random_activity(replay, rows)
-    replay.update_priorities(replay.sample(200).index, torch.rand(200, device=device))
+    replay.update_priorities(replay.sample(200).index, 9 * torch.rand(200, device=device))
     replay.set_beta(0.9)
     torch.save(replay.state_dict(), tmp_path / "replay.pt")
 
