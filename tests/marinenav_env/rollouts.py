@@ -1,0 +1,95 @@
+"""Rollouts for the simulator's tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from marinenav_env import ops
+from marinenav_env.config import EnvConfig
+from marinenav_env.env import CONTINUOUS_ACTIONS, DISCRETE_ACTIONS, MarineNavEnv
+from marinenav_env.scenarios import Stage
+from marinenav_env.state import StepBuffers
+
+CROWDED = Stage(robots=5, cores=2, buoys=3, min_distance_m=12.0)
+SPARSE = Stage(robots=2, cores=0, buoys=0, min_distance_m=20.0)
+
+
+def eventful(max_steps: int = 30) -> EnvConfig:
+    """Short episodes in a narrow space: random actions reach goals, collide and run out of time."""
+    config = EnvConfig()
+    return replace(
+        config,
+        reward=replace(config.reward, goal_distance=9.0),
+        scenario=replace(config.scenario, clear_radius=6.5),
+        episode=replace(config.episode, max_steps=max_steps),
+    )
+
+
+def quiet(config: EnvConfig) -> EnvConfig:
+    """The same without sensor noise."""
+    return replace(config, perception=config.perception.noiseless())
+
+
+def actions(env: MarineNavEnv, step: int, key: int = 5) -> Tensor:
+    """Random actions that depend on the global world index, the robot and the step only."""
+    place = {"device": env.device, "dtype": torch.int64}
+    world = torch.arange(env.worlds, **place) + env._context.first_world
+    counter = torch.zeros(env.worlds, env.robots, 4, **place)
+    counter[..., 0] = world[:, None]
+    counter[..., 1] = torch.arange(env.robots, **place)
+    counter[..., 2] = step
+    words = ops.philox(counter.flatten(0, 1), (key, 0)).unflatten(0, (env.worlds, env.robots))
+    share = words[..., :CONTINUOUS_ACTIONS].to(torch.float64) / 2**32
+    if env.discrete:
+        return (share[..., 0] * DISCRETE_ACTIONS).long()
+    return (2.0 * share - 0.8).clamp(-1.0, 1.0).to(env.real_dtype)
+
+
+def snapshot(out: StepBuffers) -> dict[str, Tensor]:
+    """Copies of everything in step buffers."""
+    rows = {f"obs.{name}": value for name, value in out.obs._asdict().items()}
+    for field in dataclasses.fields(out):
+        if field.name not in ("frames", "obs"):
+            rows[field.name] = getattr(out, field.name)
+    return {name: value.clone() for name, value in rows.items()}
+
+
+def episodes(env: MarineNavEnv, steps: int) -> Iterator[dict[str, Tensor]]:
+    """Resets, then yields what every step wrote, and under `current.*` what the resets left.
+
+    The first item holds the observation after the first reset, as `current.*`.
+    """
+    buffers = env.make_buffers(), env.make_buffers()
+    env.reset_into(buffers[1])
+    yield _current(env, buffers[1])
+    for t in range(steps):
+        previous, out = buffers[(t + 1) % 2], buffers[t % 2]
+        env.step_into(actions(env, t), previous, out)
+        row = snapshot(out)
+        env.reset_into(out, out.done)
+        yield row | _current(env, out)
+
+
+def _current(env: MarineNavEnv, out: StepBuffers) -> dict[str, Tensor]:
+    rows = {f"current.{name}": value.clone() for name, value in out.obs._asdict().items()}
+    return rows | {"current.live": env.live.clone()}
+
+
+def record(env: MarineNavEnv, steps: int) -> dict[str, Tensor]:
+    """`episodes` stacked: [T, W, ...] per name."""
+    first, *rows = episodes(env, steps)
+    stacked = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    return stacked | {f"first.{name}": value for name, value in first.items()}
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    """Equality that also tells -0 from 0 and takes a NaN as equal to itself."""
+    if a.dtype.is_floating_point:
+        integer = torch.int32 if a.dtype == torch.float32 else torch.int64
+        a, b = a.contiguous().view(integer), b.contiguous().view(integer)
+    return a.shape == b.shape and torch.equal(a, b)
