@@ -124,17 +124,30 @@ def draw_tracks(axes: Axes, episode: Episode, compact: bool = False) -> None:
         ink = colour_of(robot)
         add_track(axes, episode, robot, len(states), 1.4 if compact else 1.9)
         every = max(1, round(HULL_EVERY_S / episode.decision_s))
-        last = len(states) - 1
-        shown = [step for step in range(0, last, every) if step == 0 or last - step > every // 3]
-        for step in shown:
-            strength = 0.25 + 0.45 * step / max(last, 1)
-            add_hull(axes, episode, robot, states[step], strength)
-            if not compact and step > 0 and (step // every) % 2 == 0:
+        for step in hull_steps(states, every, 0.7 * float(episode.vessels.length[robot])):
+            add_hull(axes, episode, robot, states[step], 0.25 + 0.45 * step / len(states))
+            if not compact and step > 0:
                 _write_time(axes, states[step], step * episode.decision_s, ink)
         add_hull(axes, episode, robot, states[-1], 1.0)
         draw_start(axes, episode, robot, 7.0 if compact else 9.5)
         if outcome.end is End.COLLISION:
             draw_collision(axes, episode, robot, 8.0 if compact else 11.0)
+
+
+def hull_steps(states: np.ndarray, every: int, gap: float) -> list[int]:
+    """Return the decisions after which a hull is drawn: the start, and then those with room.
+
+    Args:
+        states: trajectory rows [T + 1, 13].
+        every: decisions between two hulls.
+        gap: least distance of a hull to the one before and to the last state [m].
+    """
+    shown = [0]
+    for step in range(every, len(states) - 1, every):
+        distances = np.linalg.norm(states[[shown[-1], -1], :2] - states[step, :2], axis=1)
+        if (distances >= gap).all():
+            shown.append(step)
+    return shown if len(states) > 1 else []
 
 
 def add_hull(

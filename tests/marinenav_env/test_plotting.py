@@ -10,7 +10,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from marinenav_env.chart import add_hull, draw_map, map_extent
+from marinenav_env.chart import add_hull, draw_map, hull_steps, map_extent
 from marinenav_env.episode_geometry import (
     End,
     Outcome,
@@ -124,6 +124,14 @@ def test_the_map_is_square_and_holds_everything(path):
     assert (points + 2.5 <= high).all()
     assert (low <= 0.0).all()
     assert (high >= 55.0).all()
+
+
+def test_hulls_along_a_track_do_not_cover_each_other():
+    states = np.zeros((31, 13))
+    states[:, 0] = [*range(10), *[10.0] * 11, *range(11, 21)]  # waits between steps 10 and 20
+    assert hull_steps(states, 5, 3.0) == [0, 5, 10, 25]
+    assert hull_steps(states[:23], 5, 3.0) == [0, 5]
+    assert hull_steps(states[:1], 5, 3.0) == []
 
 
 def test_buoys_and_goals_stand_where_they_are(episode):
