@@ -3,7 +3,7 @@
 The device's sum tree stands beside a flat float64 running sum on the same device and a binary sum
 tree in NumPy on the CPU, and the whole replay (drawing, n-step windows, gathering; priorities;
 storing a row) beside them. All are timed in turn within each round, so that a busy machine slows
-them alike; the figures are medians over the rounds.
+them alike; the figures are medians over the rounds, with the best round beside them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ WORLDS, ROBOTS = 1024, 5
 ALPHA = 0.6
 BASE = "sum tree, prioritised"
 
+Times = tuple[list[float], list[float]]
 Works = dict[str, tuple[Callable[[], object], Callable[[], object] | None]]
 
 
@@ -170,36 +171,27 @@ def captured(work: Callable[[], object]) -> Callable[[], None]:
     return graph.replay
 
 
-def measure(works: Works, rounds: int, device: torch.device) -> dict[str, tuple[float, float]]:
-    """Return the median seconds of drawing and of updating (0 where there is none), by name."""
-    times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in works}
+def measure(works: Works, rounds: int, device: torch.device) -> dict[str, Times]:
+    """Return the seconds of drawing and of updating (0 where there is none), by name."""
+    times: dict[str, Times] = {name: ([], []) for name in works}
     for _ in range(rounds + 2):  # two to warm up
         for name, pair in works.items():
             for work, seconds in zip(pair, times[name], strict=True):
                 seconds.append(timed(device, work) if work else 0.0)
-    return {
-        name: tuple(statistics.median(seconds[2:]) for seconds in pair)
-        for name, pair in times.items()
-    }
+    return {name: (draw[2:], update[2:]) for name, (draw, update) in times.items()}
 
 
-def rows_of(
-    medians: dict[str, tuple[float, float]], entries: int, batch: int
-) -> list[dict[str, object]]:
+def rows_of(times: dict[str, Times], entries: int, batch: int) -> list[dict[str, object]]:
     """Return records, with the ratio of each total to the prioritised tree's."""
-    base = sum(medians[BASE])
-    return [
-        {
-            "method": name,
-            "entries": entries,
-            "batch": batch,
-            "sample_us": 1e6 * draw,
-            "update_us": 1e6 * update,
-            "total_us": 1e6 * (draw + update),
-            "ratio": (draw + update) / base,
-        }
-        for name, (draw, update) in medians.items()
-    ]
+    base = sum(statistics.median(part) for part in times[BASE])
+    rows = []
+    for name, parts in times.items():
+        draw, update = (statistics.median(part) for part in parts)
+        row = {"method": name, "entries": entries, "batch": batch, "sample_us": 1e6 * draw}
+        row |= {"update_us": 1e6 * update, "total_us": 1e6 * (draw + update)}
+        row |= {"best_us": 1e6 * sum(map(min, parts)), "ratio": (draw + update) / base}
+        rows.append(row)
+    return rows
 
 
 def run(sizes: tuple[int, ...], rounds: int, device: torch.device) -> list[dict[str, object]]:
@@ -222,20 +214,20 @@ def show(rows: list[dict[str, object]], device: torch.device) -> None:
     """Print the records as a table, times in microseconds."""
     threads = f", {torch.get_num_threads()} threads" if device.type == "cpu" else ""
     table = Table(title=f"Replay on {device}{threads}: medians in microseconds")
-    for heading in ("entries", "batch", "method", "sample", "update", "total", "ratio"):
+    for heading in ("entries", "batch", "method", "sample", "update", "total", "best", "ratio"):
         table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
+    keys = ("sample_us", "update_us", "total_us", "best_us")
     before = None
     for row in rows:
         group = (row["entries"], row["batch"])
         if before not in (None, group):
             table.add_section()
         before = group
-        figures = (f"{row[key]:,.0f}" for key in ("sample_us", "update_us", "total_us"))
+        figures = (f"{row[key]:,.0f}" for key in keys)
         table.add_row(
             f"{row['entries']:,}", str(row["batch"]), row["method"], *figures, f"{row['ratio']:.2f}"
         )
-    console = Console()
-    console.print(table, width=max(console.width, 96))
+    Console(width=max(Console().width, 100)).print(table)
 
 
 def main() -> None:
