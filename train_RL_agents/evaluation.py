@@ -208,11 +208,12 @@ def table_as_json(results: Sequence[StageResult]) -> dict[str, Any]:
 
 def print_table(results: Sequence[StageResult], title: str, console: Console) -> None:
     """Print the table of the stages."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    caption = "time [s] and energy [N s]: means of the successful episodes"
+    table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
     with_cores = any(result.stage.cores for result in results)
     counts = ["robots", "buoys", *(["cores"] if with_cores else [])]
     shares = ["episodes", "success", "95% CI", "collided", "timed out"]
-    for name in (*counts, *shares, "time s", "energy N s"):
+    for name in (*counts, *shares, "time", "energy"):
         table.add_column(name, justify="right")
     for result in results:
         row = result.as_json()

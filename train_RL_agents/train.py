@@ -64,7 +64,13 @@ def train_one(
         trainer.resume(resumed)
     if processes.first:
         write_run_record(output_dir, config, device, processes.size)
-    results = trainer.train()
+    try:
+        results = trainer.train()
+    except ProcessLostError as error:
+        saved = trainer.checkpoints.steps()[-1]
+        raise ProcessLostError(
+            f"{error}\nsaved up to step {saved}; go on with: --resume {output_dir}"
+        ) from error
     if results:
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())

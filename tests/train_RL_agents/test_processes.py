@@ -1,0 +1,130 @@
+"""Several processes: the same weights everywhere, one of them talking, and the death of one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from train_RL_agents import checkpoint, train
+from train_RL_agents.analysis import read_metrics
+from train_RL_agents.processes import Processes
+
+ROOT = Path(train.__file__).parent.parent
+SHORT = [
+    "worlds=6",
+    "total_steps=480",
+    "updates.batch_size=16",
+    "updates.replay_ratio=0.5",
+    "updates.warmup_transitions=50",
+    "replay.capacity=3000",
+    "log.interval_steps=120",
+    "checkpoint.interval_steps=240",
+    "evaluation.episodes=1",
+    "evaluation.final_episodes=1",
+    "env.episode.max_steps=40",
+]
+torchrun = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="this torch has no distributed package"
+)
+
+
+def start(folder, *arguments):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    command += ["--master-port", "0", "--standalone", str(ROOT / "train_RL_agents" / "train.py")]
+    return subprocess.Popen(
+        [*command, "--device", "cpu", "--output", str(folder), *SHORT, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_alone_everything_is_the_identity():
+    tensor = torch.arange(3.0)
+    alone = Processes()
+    alone.average([tensor])
+    alone.sum(tensor)
+    alone.broadcast([tensor])
+    alone.wait()
+    assert tensor.tolist() == [0.0, 1.0, 2.0]
+
+
+PAIR = """
+import torch
+from train_RL_agents.processes import Processes
+processes = Processes.join("cpu")
+own = [torch.full((2, 2), float(processes.rank)), torch.tensor(10.0 * processes.rank)]
+processes.average(own)
+assert own[0].tolist() == [[0.5, 0.5], [0.5, 0.5]] and own[1].item() == 5.0, own
+total = torch.tensor([1.0 + processes.rank])
+processes.sum(total)
+assert total.item() == 3.0
+first = torch.tensor(float(processes.rank))
+processes.broadcast([first])
+assert first.item() == 0.0
+processes.leave()
+"""
+
+
+@torchrun
+def test_averages_sums_and_broadcasts_of_two(tmp_path):
+    script = tmp_path / "pair.py"
+    script.write_text(PAIR)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    done = subprocess.run(
+        [*command, str(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@torchrun
+def test_two_processes_have_identical_weights_and_own_worlds(tmp_path):
+    process = start(tmp_path)
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == 0, output
+    folder = checkpoint.CheckpointFolder(tmp_path / "checkpoints")
+    first, second = (checkpoint.load(folder.path(480, rank)) for rank in (0, 1))
+    assert first["counters"]["updates"] > 10
+    for name, value in first["model"]["networks"].items():
+        assert torch.equal(value, second["model"]["networks"][name]), name
+    assert not torch.equal(first["learner"]["env"]["robot"], second["learner"]["env"]["robot"])
+    assert not torch.equal(first["learner"]["random"]["cpu"], second["learner"]["random"]["cpu"])
+    records = [r for r in read_metrics(tmp_path / "metrics.jsonl") if r["mode"] == "train"]
+    assert [record["step"] for record in records] == [120, 240, 360, 480]
+    assert sum(record["robot_steps"] for record in records) > 480 * 2
+    assert json.loads((tmp_path / "run.json").read_text())["starts"][0]["processes"] == 2
+    assert output.count("95% CI") == 1
+    assert train.main(["--resume", str(folder.path(480))]) == 1
+
+
+@torchrun
+def test_a_dying_process_ends_the_run_and_leaves_a_checkpoint(tmp_path):
+    process = start(tmp_path, "total_steps=10_000_000")
+    metrics = tmp_path / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_text().count('"train"') < 3:
+        time.sleep(0.05)
+        assert process.poll() is None, process.communicate()
+    workers = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    )
+    victim = int(workers.stdout.split()[-1])
+    os.kill(victim, signal.SIGKILL)
+    killed = time.monotonic()
+    output, _ = process.communicate(timeout=60)
+    assert time.monotonic() - killed < 20
+    assert process.returncode != 0
+    assert "lost contact with another one" in output
+    newest = checkpoint.newest(tmp_path)
+    assert f"--resume {tmp_path}" in output
+    assert checkpoint.load(newest)["step"] >= 240
