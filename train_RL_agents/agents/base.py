@@ -94,6 +94,9 @@ class Agent(nn.Module, abc.ABC):
     name: ClassVar[str]
     discrete: ClassVar[bool]
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
+    actor_outputs: ClassVar[dict[str, str]] = {
+        "action": "change of left and right thrust in (-1, 1), as a share of the largest rate"
+    }  # what `actor` returns: name and meaning of each tensor
     Config: ClassVar[type[AgentConfig]]
 
     def __init__(
@@ -120,6 +123,19 @@ class Agent(nn.Module, abc.ABC):
     @abc.abstractmethod
     def actor(self) -> nn.Module:
         """The network that acts, as it is exported: `actor(observation)`."""
+
+    def actor_inputs(self) -> dict[str, Tensor]:
+        """Return what `actor` takes after the observation: name and value `[N]` for one robot."""
+        return {}
+
+    def export_metadata(self) -> dict[str, Any]:
+        """Return what a caller of the exported actor must know besides, as JSON values."""
+        return {}
+
+    @classmethod
+    def published_config(cls) -> AgentConfig:
+        """Return the settings with which the published weights of this algorithm act."""
+        return cls.Config()
 
     @abc.abstractmethod
     def act(self, observation: Observation, *, mean: bool = False) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -34,6 +35,7 @@ class DQN(Agent):
 
     name = "DQN"
     discrete = True
+    actor_outputs: ClassVar[dict[str, str]] = {"values": "value of each action index"}
     Config = DQNConfig
 
     def __init__(

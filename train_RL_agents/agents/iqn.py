@@ -1,13 +1,15 @@
 """IQN: quantiles of the value of 25 discrete actions.
 
 Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning". Acting
-averages the quantiles at fixed fractions (i + 1/2) / n, so the deployed policy is deterministic.
+averages the quantiles at fixed fractions (i + 1/2) / n, so the deployed policy is deterministic,
+unless the settings ask for random fractions as in the published code.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -26,6 +28,8 @@ class IQNConfig(QuantileConfig):
 
     n_acting_taus: int = setting(32, unit="-", source=PUBLISHED, low=1)
     """Quantile fractions of acting as deployed."""
+    random_acting_taus: bool = setting(False, unit="-", source=PUBLISHED)
+    """Draw the fractions of acting anew for every robot and decision, uniformly in [0, 1)."""
     n_exploring_taus: int = setting(8, unit="-", source=CHOICE, low=1)
     """Quantile fractions of acting while collecting."""
 
@@ -35,6 +39,9 @@ class IQN(Agent):
 
     name = "IQN"
     discrete = True
+    actor_outputs: ClassVar[dict[str, str]] = {
+        "quantiles": "quantile of the return at each fraction of taus, for each action index"
+    }
     Config = IQNConfig
 
     def __init__(
@@ -60,10 +67,27 @@ class IQN(Agent):
         """The network `actor(observation, taus [..., N]) -> quantiles [..., N, A]`."""
         return self.network
 
+    def actor_inputs(self) -> dict[str, Tensor]:
+        """Return the quantile fractions of acting."""
+        return {"taus": self.acting_taus}
+
+    @classmethod
+    def published_config(cls) -> IQNConfig:
+        """Return settings with random fractions.
+
+        The success and travel time of the published weights were measured so; fixed fractions,
+        which they were never run with, give other figures.
+        """
+        return cls.Config(random_acting_taus=True)
+
     @torch.no_grad()
     def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return the action `[...]` of the largest mean over the acting fractions."""
-        return self._greedy(observation, self.acting_taus)
+        taus = self.acting_taus
+        if self.config.random_acting_taus:
+            robots = observation.ego.shape[:-1]
+            taus = torch.rand(*robots, taus.shape[0], device=taus.device)  # [..., N]
+        return self._greedy(observation, taus)
 
     @torch.no_grad()
     def explore(self, observation: Observation) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -167,6 +168,9 @@ class Rainbow(Agent):
 
     name = "Rainbow"
     discrete = True
+    actor_outputs: ClassVar[dict[str, str]] = {
+        "probabilities": "probability of each return in support, for each action index"
+    }
     Config = RainbowConfig
 
     def __init__(
@@ -193,6 +197,10 @@ class Rainbow(Agent):
     def actor(self) -> RainbowNetwork:
         """The network `actor(observation) -> probabilities [..., A, Z]` over `support`."""
         return self.network
+
+    def export_metadata(self) -> dict[str, Any]:
+        """Return the support."""
+        return {"support": self.support.tolist()}
 
     @torch.no_grad()
     def act(self, observation: Observation, *, mean: bool = False) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +44,10 @@ class SAC(Agent):
     name = "SAC"
     discrete = False
     stochastic = True
+    actor_outputs: ClassVar[dict[str, str]] = {
+        "mu": "mean of z; the action is (2/pi) atan(z), in (-1, 1), as a share of the largest rate",
+        "log_std": "logarithm of the standard deviation of z",
+    }
     Config = SACConfig
 
     def __init__(
