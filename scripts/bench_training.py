@@ -1,0 +1,179 @@
+"""Measures one row of the benchmark with training: the trainer's own iteration, any agent."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from scripts.bench_machine import Laps, Memory, release_memory, timed
+from scripts.bench_modes import Case, Effort, Repeat, row_of
+from train_RL_agents.config import CurriculumConfig, TrainConfig
+from train_RL_agents.config_files import load_config
+from train_RL_agents.graphs import WARM_UP_CALLS
+from train_RL_agents.trainer import TorchRLTrainer
+
+# Rows of the replay: few enough to fill it before measuring, so that it does not grow.
+FEWEST_ROWS, MOST_ROWS = 8, 512
+LOG_EVERY = 100  # iterations
+
+
+class Training:
+    """The trainer's own iteration: collection, replay, updates, and the log now and then."""
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        """Build a trainer, fill its replay, and run until all is captured."""
+        self.config = training_config(case)
+        self.trainer = TorchRLTrainer(self.config, folder, case.device)
+        self.device, self.robot_steps = case.device, 0.0
+        learner = self.trainer.learner
+        learner.start(self.trainer.curriculum.stages(0, case.worlds))
+        for _ in range(learner.replay.rows):
+            learner.collect()
+        learner.statistics.clear()
+        while self.trainer.counters.updates <= WARM_UP_CALLS + 1:
+            self.iterate()
+        self.log()
+
+    def iterate(self) -> None:
+        """Do one iteration."""
+        trainer = self.trainer
+        trainer.follow_schedules()
+        trainer.learner.collect()
+        for _ in range(trainer.updates_due()):
+            trainer.learner.learn()
+        if trainer.due(self.config.log.interval_steps):
+            self.log()
+
+    def log(self) -> None:
+        """Read the statistics, as the trainer does once an interval."""
+        self.robot_steps += self.trainer.log(stop=False)["robot_steps"]
+
+    def repeat(self, iterations: int) -> tuple[Repeat, list[float]]:
+        """Time a number of iterations; return the whole, and each of them [s]."""
+        self.robot_steps = 0.0
+        laps = Laps(self.device)
+        laps.mark()
+        for _ in range(iterations):
+            self.iterate()
+            laps.mark()
+        seconds = laps.seconds()
+        self.log()
+        return Repeat(sum(seconds), round(self.robot_steps), iterations), seconds
+
+
+def training_config(case: Case) -> TrainConfig:
+    """Return the agent's own settings, at the case's size, with a replay that is soon full."""
+    slots = case.worlds * case.robots
+    wanted = 2**23 if case.device.type == "cuda" else 2**17
+    overrides = {
+        "worlds": case.worlds,
+        "total_steps": 10**12,
+        "updates.replay_ratio": case.replay_ratio,
+        "updates.batch_size": case.batch_size,
+        "updates.warmup_transitions": 0,
+        "replay.capacity": min(max(wanted, FEWEST_ROWS * slots), MOST_ROWS * slots),
+        "log.interval_steps": LOG_EVERY * case.worlds,
+    }
+    config, _, _ = load_config(
+        agent=case.agent, overrides=[f"{key}={value}" for key, value in overrides.items()]
+    )
+    return dataclasses.replace(config, curriculum=CurriculumConfig(stages=(case.stage,)))
+
+
+def measure_training(case: Case, effort: Effort, peak_flops_per_s: float) -> dict[str, Any]:
+    """Return the row of a `train` case.
+
+    Args:
+        case: what to measure.
+        effort: how long.
+        peak_flops_per_s: rate of a large matrix product on this device [FLOP/s].
+    """
+    release_memory(case.device)
+    with tempfile.TemporaryDirectory() as folder:
+        training = Training(case, Path(folder))
+        trial, _ = training.repeat(2)
+        iterations = max(2, round(effort.seconds / (trial.seconds / trial.decisions)))
+        updates, before = training.trainer.counters.updates, Memory.now(case.device)
+        repeats, laps = [], []
+        for _ in range(effort.repeats):
+            repeat, seconds = training.repeat(iterations)
+            repeats.append(repeat)
+            laps += seconds
+        after, updates = Memory.now(case.device), training.trainer.counters.updates - updates
+        row = row_of(case, repeats, before, after)
+        row |= _learning(case, repeats, updates) | jitter(laps)
+        row |= _update_cost(case, training, peak_flops_per_s)
+        if case.device.type == "cuda":
+            row["kernel_time_share"] = kernel_time_share(lambda: training.repeat(10))
+    return row
+
+
+def _learning(case: Case, repeats: Sequence[Repeat], updates: int) -> dict[str, Any]:
+    samples, seconds = updates * case.batch_size, sum(repeat.seconds for repeat in repeats)
+    acted = sum(repeat.robot_steps for repeat in repeats)
+    decisions = sum(repeat.decisions for repeat in repeats)
+    return {
+        "replay_ratio": samples / acted,
+        "replay_ratio_asked": case.replay_ratio,
+        "batch_size": case.batch_size,
+        "gradient_samples_per_s": samples / seconds,
+        "updates_per_iteration": updates / decisions,
+        "active_fraction": acted / (decisions * case.worlds * case.robots),
+    }
+
+
+def jitter(seconds: Sequence[float]) -> dict[str, Any]:
+    """Compare the slowest percent of iterations, at least one, with the median."""
+    slowest = sorted(seconds)[-max(1, len(seconds) // 100) :]
+    median = statistics.median(seconds)
+    return {
+        "iterations": len(seconds),
+        "median_iteration_s": median,
+        "slowest_percent_over_median": statistics.fmean(slowest) / median,
+    }
+
+
+def _update_cost(case: Case, training: Training, peak_flops_per_s: float) -> dict[str, Any]:
+    """Time updates alone, and count the matrix products' operations of one."""
+    learner = training.trainer.learner
+    seconds = statistics.median(timed(case.device, learner.learn) for _ in range(10))
+    batch = learner.replay.sample(case.batch_size)
+    with FlopCounterMode(display=False) as counter:
+        learner.agent.update(batch)
+    flops = counter.get_total_flops()
+    return {
+        "update_s": seconds,
+        "flops_per_update": flops,
+        "update_share_of_peak": flops / seconds / peak_flops_per_s,
+    }
+
+
+def kernel_time_share(work: Callable[[], object]) -> float | None:
+    """Return the share of time in which kernels run on the GPU; None if none were recorded."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        work()
+        torch.cuda.synchronize()
+    spans = sorted(
+        (event.time_range.start, event.time_range.end)
+        for event in profile.events()
+        if event.device_type == torch.autograd.DeviceType.CUDA and not event.is_user_annotation
+    )
+    return busy_share(spans)
+
+
+def busy_share(spans: Sequence[tuple[float, float]]) -> float | None:
+    """Return the share of the time from first begin to last end that sorted spans cover."""
+    if not spans:
+        return None
+    busy, reached = 0.0, spans[0][0]
+    for begin, end in spans:
+        busy += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return busy / (reached - spans[0][0])

@@ -1,0 +1,227 @@
+"""The benchmark: its rows count what they should, its limits can fail."""
+
+import json
+import time
+
+import pytest
+import torch
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.env import MarineNavEnv
+from scripts import bench
+from scripts.bench_bounds import OBSERVATION, Work, bound_of, work_of_robot_step
+from scripts.bench_machine import Laps, Memory, Peaks, timed
+from scripts.bench_modes import RESETS, Case, Effort, Simulation, measure_simulator
+from scripts.bench_training import busy_share, jitter, training_config
+from train_RL_agents.agents.registry import AGENTS
+
+CPU = torch.device("cpu")
+BRIEF = Effort(repeats=2, seconds=0.001)
+NEEDED = (
+    "mode",
+    "device",
+    "worlds",
+    "robots",
+    "buoys",
+    "cores",
+    "resets",
+    "robot_steps_per_s",
+    "world_steps_per_s",
+    "replay_ratio",
+    "memory_bytes",
+    "memory_growth_bytes",
+)
+
+
+def row(**changes):
+    values = dict.fromkeys(NEEDED, 0) | {"mode": "step", "agent": None, "resets": "none"}
+    return values | changes
+
+
+class TestCommandLine:
+    def test_record_and_table(self, tmp_path, capsys):
+        path = tmp_path / "bench.json"
+        arguments = ["--quick", "--modes", "step", "inference", "train", "--worlds", "16"]
+        arguments += ["--resets", "natural", "--cores", "0", "--train-worlds", "4"]
+        arguments += ["--batch-size", "8", "--threads", "1", "--json", str(path)]
+        assert bench.main(arguments) == 0
+        record = json.loads(path.read_text())
+        assert {"machine", "commit", "versions", "rows"} <= record.keys()
+        assert [entry["mode"] for entry in record["rows"]] == [
+            "step",
+            "inference",
+            "inference",
+            "train",
+        ]
+        for entry in record["rows"]:
+            assert set(NEEDED) <= entry.keys()
+            assert entry["robot_steps_per_s"] > 0
+            assert entry["robot_steps_per_s"] <= 5 * entry["world_steps_per_s"]
+        assert record["rows"][-1]["replay_ratio"] == pytest.approx(5.1, rel=0.3)
+        assert record["skip_reset_if_empty"][0]["worlds"] == 16
+        assert "robot-steps/s" in capsys.readouterr().out
+
+    def test_below_min_rate(self, capsys):
+        arguments = ["--quick", "--modes", "step", "--worlds", "1", "--resets", "none"]
+        assert bench.main([*arguments, "--cores", "0", "--min-rate", "1e15"]) == 1
+        message = capsys.readouterr().err
+        assert "mode step reaches" in message
+        assert "--min-rate 1,000,000,000,000,000" in message
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--json", "missing/folder/x.json"], "folder is missing"),
+            (["--robots", "300"], "robots = 300"),
+            (["--min-distance", "100"], "min_distance_m = 100"),
+        ],
+    )
+    def test_bad_option(self, arguments, message, capsys):
+        assert bench.main(["--quick", "--modes", "step", *arguments]) == 2
+        assert message in capsys.readouterr().err
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+    def test_no_gpu(self, capsys):
+        begun = time.monotonic()
+        assert bench.main(["--device", "cuda"]) == 2
+        assert "no CUDA device" in capsys.readouterr().err
+        assert time.monotonic() - begun < 5
+
+    def test_covers_all_that_is_asked_for(self):
+        rows = list(bench.cases(bench.parse([]), CPU))
+        steps = {(c.worlds, c.resets, c.cores) for c in rows if c.mode == "step"}
+        assert steps == {(w, r, c) for w in bench.WORLDS for r in RESETS for c in (0, 4)}
+        acting = [c for c in rows if c.mode == "inference"]
+        assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*bench.WORLDS, 64}
+        assert {c.agent for c in acting} == set(AGENTS)
+        assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
+        assert {c.replay_ratio for c in rows if c.mode == "train"} == {5.1}
+
+    def test_ratio_on_a_gpu(self):
+        options = bench.parse(["--device", "cuda", "--modes", "train"])
+        assert {c.replay_ratio for c in bench.cases(options, CPU)} == {1 / 8}
+
+
+class TestComplaints:
+    def test_memory_growth(self):
+        rows = [row(memory_growth_bytes=100), row(memory_growth_bytes=101, worlds=7)]
+        (complaint,) = bench.complaints(rows, 100, None)
+        assert "grew by 101 bytes" in complaint
+        assert "7 worlds" in complaint
+        assert bench.complaints(rows, 101, None) == []
+        assert bench.complaints(rows, None, None) == []
+
+    def test_rate_of_the_fastest_row_of_each_mode(self):
+        rows = [
+            row(robot_steps_per_s=10.0),
+            row(robot_steps_per_s=30.0),
+            row(mode="train", robot_steps_per_s=20.0),
+        ]
+        assert bench.complaints(rows, None, 20.0) == []
+        (complaint,) = bench.complaints(rows, None, 25.0)
+        assert "mode train reaches 20" in complaint
+
+
+class TestSimulation:
+    @pytest.mark.parametrize("resets", RESETS)
+    def test_counts_active_robots(self, resets):
+        case = Case("step", CPU, worlds=32, resets=resets)
+        measured = measure_simulator(case, BRIEF)
+        assert 0.3 < measured["active_fraction"] <= 1
+        if resets == "every":
+            assert measured["active_fraction"] == 1
+        expected = 5 * measured["active_fraction"]
+        ratio = measured["robot_steps_per_s"] / measured["world_steps_per_s"]
+        assert ratio == pytest.approx(expected, rel=0.2)
+
+    @pytest.mark.parametrize("resets", RESETS)
+    def test_resets(self, resets):
+        case = Case("step", CPU, worlds=16, resets=resets)
+        simulation = Simulation(case)
+        simulation.place()
+        episode = simulation.env.state.world_field("episode")
+        first = episode.clone()
+        simulation.run(400)
+        started = (episode - first)[:16]
+        if resets == "none":
+            assert (started == 0).all()
+        elif resets == "every":
+            assert (started == 400).all()
+        else:  # at most 300 decisions an episode, begun at different times
+            assert (started >= 1).all()
+            assert (started < 400).all()
+            assert started.unique().numel() > 1
+
+    def test_acts_with_the_policy(self):
+        simulation = Simulation(Case("inference", CPU, worlds=4, agent="DQN"))
+        assert simulation.env.discrete
+        simulation.place()
+        simulation.run(simulation.cycle)
+        assert simulation.env.bad_actions().sum() == 0
+
+    def test_passes_skip_reset_if_empty_on(self):
+        for skip in (True, False):
+            case = Case("step", CPU, worlds=4, skip_reset_if_empty=skip)
+            assert Simulation(case).env.skip_reset_if_empty is skip
+
+
+class TestTraining:
+    @pytest.mark.parametrize("agent", AGENTS)
+    def test_settings(self, agent):
+        ratio, batch = 0.125, 64
+        case = Case("train", CPU, 8, cores=2, agent=agent, replay_ratio=ratio, batch_size=batch)
+        config = training_config(case)
+        assert config.agent == agent
+        assert (config.updates.replay_ratio, config.updates.batch_size) == (ratio, batch)
+        assert config.curriculum.stages == (case.stage,)
+        assert config.env == EnvConfig(episode=config.env.episode)
+
+    def test_jitter(self):
+        figures = jitter([1.0] * 198 + [3.0, 5.0])
+        assert figures["median_iteration_s"] == 1.0
+        assert figures["slowest_percent_over_median"] == 4.0
+        assert jitter([1.0, 2.0, 3.0])["slowest_percent_over_median"] == 1.5
+
+    def test_busy_share_counts_overlaps_once(self):
+        assert busy_share([(0, 4), (1, 2), (3, 6), (8, 10)]) == pytest.approx(0.8)
+        assert busy_share([]) is None
+
+
+class TestMachine:
+    def test_laps(self):
+        laps = Laps(CPU)
+        laps.mark()
+        time.sleep(0.02)
+        laps.mark()
+        laps.mark()
+        first, second = laps.seconds()
+        assert 0.02 <= first < 1
+        assert second < first
+        assert timed(CPU, lambda: time.sleep(0.01)) >= 0.01
+
+    def test_memory_sees_growth(self):
+        before = Memory.now(CPU)
+        kept = torch.ones(2**25)
+        assert Memory.now(CPU).growth_since(before) >= 0.5 * kept.nbytes
+        assert before.growth_since(Memory.now(CPU)) < 0
+
+
+class TestBounds:
+    def test_work_matches_the_layout(self):
+        """Per robot: 20 + 20 + 37 + 1 numbers, an action, 4 flags; per world 7 + 12 and 3 flags."""
+        work = work_of_robot_step(robots=5, buoys=4, cores=0)
+        assert work.bytes == pytest.approx(4 * 78 + 8 + 4 + (4 * 19 + 3) / 5)
+        with_cores = work_of_robot_step(robots=5, buoys=4, cores=4)
+        assert with_cores.bytes - work.bytes == pytest.approx(4 * 3 * 4 / 5)
+        assert with_cores.operations > work.operations
+
+    def test_observation_is_the_simulators(self):
+        obs = MarineNavEnv(1).make_buffers().obs
+        assert sum(field[0, 0].numel() for field in obs) == OBSERVATION
+
+    def test_bound_is_the_tighter_one(self):
+        work = Work(bytes=100.0, operations=1000.0)
+        bound = bound_of(work, Peaks(bytes_per_s=1e6, operations_per_s=1e6))
+        assert (bound["bound_by_memory"], bound["bound_by_arithmetic"]) == (1e4, 1e3)
+        assert bound["bound"] == 1e3
+        assert bound_of(work, Peaks(1e6, None))["bound"] == 1e4
