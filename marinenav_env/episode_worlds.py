@@ -32,16 +32,16 @@ def env_for(
     *,
     dtype: torch.dtype,
     device: torch.device | str,
-    noise: bool = True,
 ) -> MarineNavEnv:
     """Return an environment with room for the episodes, its worlds still empty.
+
+    It observes without noise: what was drawn when an episode was recorded cannot be drawn again.
 
     Args:
         episodes: at least one; they have to share all parameters.
         worlds: W.
         dtype: of the simulation.
         device: of the simulation.
-        noise: False observes exactly, whatever the episodes say.
 
     Raises:
         ValueError: an episode has parameters that this simulator or the other episodes do not
@@ -56,9 +56,10 @@ def env_for(
                 "simulate them one after the other"
             )
     steps = max(episode.decisions for episode in episodes) + 1
-    perception = config.perception if noise else config.perception.noiseless()
     config = replace(
-        config, perception=perception, episode=replace(config.episode, max_steps=steps)
+        config,
+        perception=config.perception.noiseless(),
+        episode=replace(config.episode, max_steps=steps),
     )
     slots = Slots(
         robots=max(episode.robots for episode in episodes),

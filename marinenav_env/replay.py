@@ -57,7 +57,7 @@ def run_through(episode: Episode, dtype: torch.dtype, device: torch.device | str
     Raises:
         ValueError: as :func:`check`.
     """
-    env = env_for([episode], 1, dtype=dtype, device=device, noise=False)
+    env = env_for([episode], 1, dtype=dtype, device=device)
     place_worlds(env, [(episode, 0)])
     now, following = env.make_buffers(), env.make_buffers()
     env.observe_into(now)
@@ -76,7 +76,7 @@ def step_by_step(episode: Episode, dtype: torch.dtype, device: torch.device | st
         ValueError: as :func:`check`.
     """
     steps = range(episode.decisions)
-    env = env_for([episode], len(steps), dtype=dtype, device=device, noise=False)
+    env = env_for([episode], len(steps), dtype=dtype, device=device)
     place_worlds(env, [(episode, step) for step in steps])
     start, end = _one_decision(env, episode, steps)
     return _replayed({name: np.concatenate((start[name][:1], end[name])) for name in end})
@@ -94,7 +94,7 @@ def at_threshold(episode: Episode, device: torch.device | str) -> np.ndarray:
         ValueError: as :func:`check`.
     """
     steps = np.repeat(np.arange(episode.decisions), JITTERED_COPIES).tolist()
-    env = env_for([episode], len(steps), dtype=torch.float64, device=device, noise=False)
+    env = env_for([episode], len(steps), dtype=torch.float64, device=device)
     place_worlds(env, [(episode, step) for step in steps])
     generator = torch.Generator().manual_seed(0)
     moved = env.state.robot[: VELOCITIES.stop, :, : env.worlds]

@@ -84,7 +84,7 @@ def test_nothing_to_replay_is_said():
 def test_worlds_of_several_episodes_stand_side_by_side():
     paths = [EPISODES / f"{name}.json" for name in ("calm_policy_5r_4o", "vortex_policy_4r_2o_4c")]
     first, second = (read_episode(path) for path in paths)
-    env = env_for([first, second], 3, dtype=torch.float64, device="cpu", noise=False)
+    env = env_for([first, second], 3, dtype=torch.float64, device="cpu")
     place_worlds(env, [(first, 60), (second, 0), (second, 41)])
     assert env.live.tolist() == [
         [True, True, False, False, False],
@@ -144,6 +144,14 @@ def test_what_the_simulator_does_not_know_is_refused(section, changes, message):
     with pytest.raises(ValueError, match=message) as error:
         check(strange, torch.float64, "cpu")
     assert SMALL.name in str(error.value)
+
+
+def test_a_noisy_episode_is_replayed_without_noise():
+    episode = read_episode(SMALL)
+    noisy = replace(episode, perception=perception_of(EnvConfig(), 3, 5))
+    env = env_for([noisy], 1, dtype=torch.float64, device="cpu")
+    assert env.config.perception == EnvConfig().perception.noiseless()
+    assert not at_threshold(noisy, "cpu").any()
 
 
 def test_episodes_of_different_parameters_do_not_share_an_environment():
