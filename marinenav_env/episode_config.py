@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from marinenav_env.config import (
+    ConfigError,
     CurrentConfig,
     EnvConfig,
     EpisodeConfig,
@@ -76,34 +77,37 @@ def config_of(episode: Episode, nearest_objects: int) -> EnvConfig:
     if (perception.max_obj_num != nearest_objects).any():
         remedy = f"give {nearest_objects}, the number this simulator observes"
         _refuse(episode, "perception.max_obj_num", perception.max_obj_num, remedy)
-    return EnvConfig(
-        vessel=VesselConfig(**{VESSEL_FIELDS[name]: value for name, value in common.items()}),
-        perception=PerceptionConfig(
-            **{PERCEPTION_FIELDS[name]: value for name, value in seen.items()}
-        ),
-        reward=RewardConfig(
-            timestep=env.timestep_penalty,
-            colregs=env.colregs_penalty,
-            collision=env.collision_penalty,
-            goal=env.goal_reward,
-            goal_distance=goal_distance,
-        ),
-        current=CurrentConfig(
-            core_radius=env.core_radius,
-            edge_speed_min=float(env.v_range[0]),
-            edge_speed_max=float(env.v_range[1]),
-            same_sense_speed=env.v_rel_max,
-            opposite_ratio=env.p,
-        ),
-        scenario=ScenarioConfig(
-            width=env.width,
-            height=env.height,
-            clear_radius=env.clear_r,
-            buoy_radius_min=float(env.obs_r_range[0]),
-            buoy_radius_max=float(env.obs_r_range[1]),
-        ),
-        episode=EpisodeConfig(max_steps=episode.decisions + 1),
-    )
+    try:
+        return EnvConfig(
+            vessel=VesselConfig(**{VESSEL_FIELDS[name]: value for name, value in common.items()}),
+            perception=PerceptionConfig(
+                **{PERCEPTION_FIELDS[name]: value for name, value in seen.items()}
+            ),
+            reward=RewardConfig(
+                timestep=env.timestep_penalty,
+                colregs=env.colregs_penalty,
+                collision=env.collision_penalty,
+                goal=env.goal_reward,
+                goal_distance=goal_distance,
+            ),
+            current=CurrentConfig(
+                core_radius=env.core_radius,
+                edge_speed_min=float(env.v_range[0]),
+                edge_speed_max=float(env.v_range[1]),
+                same_sense_speed=env.v_rel_max,
+                opposite_ratio=env.p,
+            ),
+            scenario=ScenarioConfig(
+                width=env.width,
+                height=env.height,
+                clear_radius=env.clear_r,
+                buoy_radius_min=float(env.obs_r_range[0]),
+                buoy_radius_max=float(env.obs_r_range[1]),
+            ),
+            episode=EpisodeConfig(max_steps=episode.decisions + 1),
+        )
+    except ConfigError as error:
+        raise ValueError(f"episode file {episode.name!r}: {error}") from error
 
 
 def settings_of(config: EnvConfig, seed: int, robots: int) -> EnvSettings:
