@@ -146,10 +146,7 @@ class JsonSection:
 
     def array_of(self, key: str, value: object, shape: Shape, rule: Rule) -> np.ndarray:
         """Check ``value``, which stands at ``key``, as :meth:`array` does."""
-        try:
-            values = np.asarray(value)
-        except ValueError:
-            values = np.empty(0, dtype=object)
+        values = _as_array(value)
         kind = values.dtype.kind
         if kind in "iuf" and _fits(values.shape, shape) and bool(np.all(rule.accepts(values))):
             return values
@@ -183,10 +180,7 @@ class JsonSection:
     def flags(self, key: str, shape: Shape) -> np.ndarray:
         """Return the nested lists of booleans under ``key`` as a boolean array."""
         value = self.data[key]
-        try:
-            values = np.asarray(value)
-        except ValueError:
-            values = np.empty(0, dtype=object)
+        values = _as_array(value)
         if values.dtype.kind != "b" or not _fits(values.shape, shape):
             self.fail(key, value, f"give true and false in lists of lengths {_shown(shape)}")
         return values
@@ -194,16 +188,21 @@ class JsonSection:
     def choices(self, key: str, shape: Shape, known: Sequence[str]) -> np.ndarray:
         """Return the nested lists of strings under ``key`` as an array; only known ones pass."""
         value = self.data[key]
-        try:
-            values = np.asarray(value)
-        except ValueError:
-            values = np.empty(0, dtype=object)
+        values = _as_array(value)
         if values.dtype.kind != "U" or not _fits(values.shape, shape):
             self.fail(key, value, f"give strings in lists of lengths {_shown(shape)}")
         strange = values[~np.isin(values, known)]
         if strange.size:
             self.fail(key, str(strange.flat[0]), f"use only {', '.join(map(repr, known))}")
         return values
+
+
+def _as_array(value: object) -> np.ndarray:
+    """Return nested lists as an array; of objects if their lengths differ."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return np.empty(0, dtype=object)
 
 
 def _fits(actual: tuple[int, ...], expected: Shape) -> bool:
