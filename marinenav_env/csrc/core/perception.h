@@ -46,8 +46,9 @@ struct TrueObject {
 /// mean_ratio + (1 - mean_ratio) * vonMises(0, kappa) / pi.
 template <class V, class T = Scalar<V>>
 MN_HD TrueObject<V> add_noise(const Params<T>& p, const State<T>& s, const RandomStream<V>& random,
-                              uint32_t robot, uint32_t object, const TrueObject<V>& o) {
-  const auto bits = random.draw(Purpose::kNoise, robot, object);
+                              Purpose purpose, uint32_t robot, uint32_t object,
+                              const TrueObject<V>& o) {
+  const auto bits = random.draw(purpose, robot, object);
   const NormalPair<V> position = normal_pair<V>(bits.w0, bits.w1);
   const NormalPair<V> velocity = normal_pair<V>(bits.w2, bits.w3);
   // The uniforms above use the top 24 bits of each word; the low bytes make a fifth number.
@@ -113,7 +114,8 @@ MN_HD Mask<V> look_around(const State<T>& s, const Params<T>& p, const RandomStr
                               load<V>(s.buoy_at(2, b, w))};
     const auto present = truth.radius > zero;
     if (!any(present)) continue;
-    const TrueObject<V> seen = noisy ? add_noise(p, s, random, r, b, truth) : truth;
+    const TrueObject<V> seen = noisy ? add_noise(p, s, random, Purpose::kBuoyNoise, r, b, truth)
+                                     : truth;
     contact = either(contact, sense(p, self, present, truth, seen, list));
   }
   for (int j = 0; j < s.robots; ++j) {
@@ -122,7 +124,8 @@ MN_HD Mask<V> look_around(const State<T>& s, const Params<T>& p, const RandomStr
     const TrueObject<V> truth{load<V>(s.robot_at(kX, j, w)), load<V>(s.robot_at(kY, j, w)),
                               load<V>(s.robot_at(kVx, j, w)), load<V>(s.robot_at(kVy, j, w)),
                               splat<V>(p.radius)};
-    const TrueObject<V> seen = noisy ? add_noise(p, s, random, r, s.buoys + j, truth) : truth;
+    const TrueObject<V> seen = noisy ? add_noise(p, s, random, Purpose::kRobotNoise, r, j, truth)
+                                     : truth;
     contact = either(contact, sense(p, self, present, truth, seen, list));
   }
   return contact;

@@ -7,7 +7,9 @@
 namespace marinenav {
 
 /// What a draw is for: the top byte of the counter's last word, so that no two uses share a draw.
-enum class Purpose : uint32_t { kRobot = 1, kHeading = 2, kCore = 3, kBuoy = 4, kNoise = 5 };
+enum class Purpose : uint32_t {
+  kRobot = 1, kHeading = 2, kCore = 3, kBuoy = 4, kRobotNoise = 5, kBuoyNoise = 6
+};
 
 template <class U>
 struct Philox4 {
