@@ -11,7 +11,7 @@ from torch import Tensor
 
 from marinenav_env import ops
 from marinenav_env.config import EnvConfig
-from marinenav_env.env import CONTINUOUS_ACTIONS, DISCRETE_ACTIONS, MarineNavEnv
+from marinenav_env.env import CONTINUOUS_ACTIONS, DISCRETE_ACTIONS, INFO_FIELDS, MarineNavEnv
 from marinenav_env.scenarios import Stage
 from marinenav_env.state import StepBuffers
 
@@ -71,6 +71,9 @@ def episodes(env: MarineNavEnv, steps: int) -> Iterator[dict[str, Tensor]]:
         previous, out = buffers[(t + 1) % 2], buffers[t % 2]
         env.step_into(actions(env, t), previous, out)
         row = snapshot(out)
+        row["stage"] = env.stage_of_worlds().clone()
+        for name in INFO_FIELDS:
+            row[f"info.{name}"] = env.state.robot_field(name)[:, : env.worlds].T.clone()
         env.reset_into(out, out.done)
         yield row | _current(env, out)
 

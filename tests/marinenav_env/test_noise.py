@@ -22,7 +22,7 @@ from tests.marinenav_env.rollouts import quiet
 WORLDS = 1500
 STEPS = 3
 ROBOTS = 3
-# Distances of the buoys (m), far enough from each other that noise never changes which object is nearest.
+# Distances of the buoys (m), so different that noise never changes which is nearest.
 RADII = (6.0, 8.0, 10.0, 12.0, 14.0)
 SIGNIFICANCE = 1e-4
 PLACE = Stage(ROBOTS, 0, 0, 10.0)
