@@ -172,9 +172,13 @@ def transfer(entries: list[Reduced]) -> Iterator[list[float]]:
     """
     devices: dict[torch.device, list[Tensor]] = {}
     for entry in entries:
-        devices.setdefault(entry.values.device, []).append(entry.values)
+        if entry.values is not None:
+            devices.setdefault(entry.values.device, []).append(entry.values)
     hosts = {device: iter(torch.cat(parts).tolist()) for device, parts in devices.items()}
     for entry in entries:
+        if entry.values is None:
+            yield []
+            continue
         host = hosts[entry.values.device]
         yield [next(host) for _ in range(entry.values.numel())]
 

@@ -11,7 +11,7 @@ from marinenav_env.env import MarineNavEnv
 from marinenav_env.state import StepBuffers
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.graphs import CapturedStep
-from train_RL_agents.policy_files import build_agent
+from train_RL_agents.loaded_policy import build_agent
 from train_RL_agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.processes import Processes
 from train_RL_agents.replay import DeviceReplay
@@ -74,12 +74,12 @@ class Learner:
 
     def start(self, stages: Tensor) -> None:
         """Place the first scenarios, of the given stages, int64 [W]."""
-        self.env.set_stage(stages.to(self.device))
+        self.env.set_stage(stages)
         self.env.reset_into(self.buffers[self._current])
 
     def set_stages(self, stages: Tensor) -> None:
         """Draw the scenarios to come from the given stages, int64 [W]."""
-        self.env.set_stage(stages.to(self.device))
+        self.env.set_stage(stages)
 
     def set_rates(self, *, epsilon: float, learning_rate_scale: float, beta: float) -> None:
         """Set what the schedules give, in force from the next step."""

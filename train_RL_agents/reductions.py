@@ -33,9 +33,12 @@ class Histogram(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduced:
-    """Values [n] in float64 on some device, and what they mean once on the host."""
+    """Values [n] in float64 on some device, and what they mean once on the host.
 
-    values: Tensor
+    What the host knows already has no values.
+    """
+
+    values: Tensor | None
     decode: Callable[[list[float]], Any]
 
 
@@ -49,12 +52,12 @@ def reduce(value: Any) -> Reduced:
         What decodes to a number, to a dictionary with mean, spread, quantiles and histogram, or to
         None where there was nothing to reduce.
     """
+    if isinstance(value, int | float):
+        return Reduced(None, lambda _: float(value))
     if isinstance(value, Mean):
-        total, count = _flat(value.total), _flat(value.count)
-        device = count.device if total.device.type == "cpu" else total.device
-        return Reduced(torch.cat([total.to(device), count.to(device)]), _decode_mean)
+        return Reduced(_pair(value.total, value.count), _decode_mean)
     if isinstance(value, Histogram):
-        low, high = float(value.low), float(value.high)
+        low, high = value.low, value.high
         return Reduced(_flat(value.counts), lambda counts: spread(low, high, counts))
     flat = _flat(value)
     if flat.numel() == 0:
@@ -70,6 +73,18 @@ def _flat(value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         value = torch.as_tensor(value, dtype=torch.float64)
     return value.detach().to(torch.float64).reshape(-1)
+
+
+def _pair(first: Tensor | float, second: Tensor | float) -> Tensor:
+    """Return two numbers as [2], on the device of the one that is a tensor."""
+    anchor = first if isinstance(first, Tensor) else second
+    if not isinstance(anchor, Tensor):
+        return torch.tensor([first, second], dtype=torch.float64)
+    numbers = [
+        number if isinstance(number, Tensor) else anchor.new_full((), number, dtype=torch.float64)
+        for number in (first, second)
+    ]
+    return torch.cat([_flat(number) for number in numbers])
 
 
 def _decode_mean(sums: list[float]) -> float | None:

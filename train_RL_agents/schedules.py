@@ -55,18 +55,25 @@ class Curriculum:
         """Return the stage of the sequential curriculum at ``step``."""
         return bisect_right(self.starts, step) - 1
 
-    def stages(self, step: int, worlds: int, first_world: int = 0) -> Tensor:
+    def stages(
+        self,
+        step: int,
+        worlds: int,
+        first_world: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> Tensor:
         """Return the stage of every world at ``step``.
 
         Args:
             step: steps done, summed over worlds.
             worlds: number of worlds W of this process.
             first_world: global index of the first of them.
+            device: where the result is made.
 
         Returns:
-            int64 [W], on the CPU. In the mixed mode neighbouring worlds have neighbouring stages,
+            int64 [W]. In the mixed mode neighbouring worlds have neighbouring stages,
             so that any six of them hold all six.
         """
         if self.mode == "mixed":
-            return torch.arange(first_world, first_world + worlds) % self.count
-        return torch.full((worlds,), self.stage_at(step))
+            return torch.arange(first_world, first_world + worlds, device=device) % self.count
+        return torch.full((worlds,), self.stage_at(step), device=device)

@@ -344,7 +344,7 @@ class TorchRLTrainer:
 
     def _stages(self) -> torch.Tensor:
         return self.curriculum.stages(
-            self.counters.step, self.config.worlds, self.learner.first_world
+            self.counters.step, self.config.worlds, self.learner.first_world, self.device
         )
 
     def _robots_placed(self) -> float:

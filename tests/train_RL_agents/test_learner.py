@@ -1,0 +1,114 @@
+"""The device's half of a run: no host read in an iteration, and books that can be checked."""
+
+import pytest
+import torch
+
+from tests.host_reads import HostReadError, no_host_reads
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config_files import load_config
+from train_RL_agents.learner import Learner
+from train_RL_agents.processes import Processes
+from train_RL_agents.reductions import reduce
+from train_RL_agents.schedules import Curriculum
+
+SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
+SMALL += ["updates.warmup_transitions=0"]
+
+
+def learner(device="cpu", agent="AC-IQN", *overrides):
+    config, _, _ = load_config(agent=agent, overrides=[*SMALL, "compile=false", *overrides])
+    made = Learner(config, torch.device(device), Processes())
+    made.start(torch.arange(6, device=device))
+    return made
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_iteration_and_its_log_read_nothing_on_the_host(device, agent):
+    made = learner(device, agent)
+    curriculum = Curriculum(made.config.curriculum, 1000)
+    for _ in range(20):
+        made.collect()
+    made.learn()
+    with no_host_reads():
+        for step in range(3):
+            made.set_rates(epsilon=0.3, learning_rate_scale=0.5, beta=0.6)
+            made.set_stages(curriculum.stages(step, 6, device=device))
+            made.collect()
+            made.learn()
+        gathered = made.statistics.gather(Processes(), updates=4, flag=False)
+        records = [gathered.train(), *(record for _, record in gathered.by_stage())]
+        reduced = [reduce(value) for record in records for value in record.values()]
+        packed = torch.cat([entry.values for entry in reduced if entry.values is not None])
+        made.statistics.clear()
+    assert torch.isfinite(packed).all()
+    with pytest.raises(HostReadError), no_host_reads():
+        packed.tolist()
+
+
+def test_statistics_agree_with_what_was_stored():
+    made = learner("cpu", "AC-IQN", "env.episode.max_steps=15")
+    actions, finished, returns = [], 0, []
+    for _ in range(40):
+        made.collect()
+        following = made.buffers[made._current]
+        row = (made.replay.position - 1) % made.replay.rows
+        actions.append(made.replay._ring["action"][row][0][following.active])
+        done = following.done
+        finished += int(done.sum())
+        returns += made.env.outcome["mean_return"][done].tolist()
+    gathered = made.statistics.gather(Processes(), updates=0, flag=True)
+    record = gathered.train()
+    action = torch.cat(actions)
+    assert record["episodes"] == finished > 6
+    assert gathered.robot_steps == len(action)
+    assert gathered.flags == 1
+    for axis in (0, 1):
+        counts = record[f"action_{axis}"].counts
+        expected = torch.histc(action[:, axis], 20, -1.0, 1.0)
+        assert torch.equal(counts, expected.double())
+    assert float(record["episode_return"].total) == pytest.approx(sum(returns), rel=1e-4)
+    expected = torch.histc(torch.tensor(returns), 80, -100.0, 60.0)
+    assert torch.equal(record["return_distribution"].counts, expected.double())
+    stages = [float(stage["episodes"]) for _, stage in gathered.by_stage()]
+    assert sum(stages) == finished
+
+
+def test_metrics_of_updates_are_means():
+    made = learner()
+    values = [
+        {"loss": torch.tensor(1.0), "priority": torch.ones(4)},
+        {"loss": torch.tensor(4.0), "priority": torch.ones(4)},
+    ]
+    for metrics in values:
+        made.statistics.add_update(metrics)
+    record = made.statistics.gather(Processes(), updates=2, flag=False).train()
+    entry = reduce(record["loss"])
+    assert entry.decode(entry.values.tolist()) == 2.5
+    assert "priority" not in record
+
+
+def test_stages_take_effect_at_the_next_reset():
+    made = learner()
+    made.set_stages(torch.full((6,), 3))
+    assert made.env.stage_of_worlds().tolist() == [0, 1, 2, 3, 4, 5]
+    for _ in range(15):
+        made.collect()
+    assert made.env.stage_of_worlds().tolist() == [3] * 6
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="captures CUDA graphs")
+@pytest.mark.parametrize("agent", AGENTS)
+def test_captured_steps_draw_new_numbers_and_learn(agent):
+    made = learner("cuda", agent, "compile=true")
+    weights = [parameter.clone() for parameter in made.agent.actor.parameters()]
+    actions = []
+    for _ in range(20):
+        made.collect()
+        made.learn()
+        row = (made.replay.position - 1) % made.replay.rows
+        actions.append(made.replay._ring["action"][row].clone())
+    assert made._learning.captures
+    for earlier, later in zip(actions[-4:], actions[-2:], strict=False):
+        assert not torch.equal(earlier, later)
+    after = list(made.agent.actor.parameters())
+    assert any(not torch.equal(a, b) for a, b in zip(weights, after, strict=True))
