@@ -180,9 +180,7 @@ def warm_up(simulation: Simulation, effort: Effort) -> int:
     return fitting
 
 
-def row_of(
-    case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory
-) -> dict[str, Any]:
+def row_of(case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory) -> dict[str, Any]:
     """Return what every row holds; the rates are medians over the repeats."""
     rates = [repeat.robot_steps / repeat.seconds for repeat in repeats]
     worlds = [case.worlds * repeat.decisions / repeat.seconds for repeat in repeats]

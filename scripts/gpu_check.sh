@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+#
+# Checks the project on a machine with a GPU, in under ten minutes, with one command:
+#
+#   scripts/gpu_check.sh [FOLDER]
+#
+# Builds the CUDA operators with the torch that is there, measures (scripts/bench.py), runs the CUDA
+# tests, compute-sanitizer's memcheck and initcheck, and a short training of every agent. FOLDER
+# (else $OUT, else docs/benchmarks) gets gpu_check.json (device, commit, command, every check),
+# gpu_bench.json, gpu_training.json and gpu_check.log.
+#
+# Variables: PYTHON is the interpreter (else .venv/bin/python, else python3); PYTHONPATH may hold
+# packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the time for everything (570).
+#
+# Exit status: 0, and what could not be checked is said; 1 if a check failed; 2 if this machine
+# cannot run the checks.
+
+set -u -o pipefail
+
+readonly COMMAND="scripts/gpu_check.sh $*"
+ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd) || exit 2
+readonly ROOT
+
+refuse() {
+  echo "gpu_check: error: $*" >&2
+  exit 2
+}
+
+# The folder is meant from where the user stands.
+folder=${1:-${OUT:-$ROOT/docs/benchmarks}}
+mkdir -p -- "$folder" || refuse "cannot make the folder $folder: name another one"
+folder=$(cd -- "$folder" && pwd) || refuse "cannot enter the folder $folder: name another one"
+cd -- "$ROOT" || exit 2
+
+python=${PYTHON:-}
+if [[ -z $python ]]; then
+  python=python3
+  [[ -x .venv/bin/python ]] && python=$ROOT/.venv/bin/python
+fi
+command -v -- "$python" >/dev/null || refuse "$python not found: name an interpreter with PYTHON="
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  refuse "$("$python" --version 2>&1) is too old: name one >= 3.11 with PYTHON="
+export PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONUNBUFFERED=1
+
+"$python" -m scripts.gpu_check_record ready || exit 2
+architecture=$("$python" -m scripts.gpu_check_record architecture) || exit 2
+
+readonly limit_s=${GPU_CHECK_LIMIT_S:-570}
+scratch=$(mktemp -d) || refuse "cannot make a temporary folder: set TMPDIR"
+trap 'rm -rf -- "$scratch"' EXIT
+readonly results=$scratch/results.tsv
+: >"$results"
+SECONDS=0
+
+# note NAME passed|failed|skipped SECONDS TEXT
+note() {
+  printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$results"
+  printf 'gpu_check: %s %s (%s s)%s\n' "$1" "$2" "$3" "${4:+: $4}"
+}
+
+# check NAME SECONDS COMMAND...: runs a command within its time and the time left for everything.
+check() {
+  local name=$1 limit=$2 log=$scratch/$1.log begun=$SECONDS left=$((limit_s - SECONDS)) status
+  shift 2
+  ((left < limit)) && limit=$left
+  if ((limit < 1)); then
+    note "$name" failed 0 "no time was left of $limit_s s"
+    return 1
+  fi
+  printf '$ %s\n' "$*" >"$log"
+  timeout --kill-after=5 "$limit" "$@" >>"$log" 2>&1
+  status=$?
+  if ((status == 0)); then
+    note "$name" passed $((SECONDS - begun)) ""
+    return 0
+  fi
+  if grep -q -e 'Device not supported' -e 'not supported on this device' "$log" &&
+    [[ $name == memcheck || $name == initcheck ]]; then
+    note "$name" skipped $((SECONDS - begun)) "compute-sanitizer does not support this device"
+    return 0
+  fi
+  local why="exit status $status"
+  ((status == 124 || status == 137)) && why="not finished within $limit s"
+  note "$name" failed $((SECONDS - begun)) "$why"
+  { echo "gpu_check: the end of what $name printed:" && tail -n 25 "$log"; } >&2
+  return 1
+}
+
+finish() {
+  for log in "$scratch"/*.log; do
+    [[ -e $log ]] && { echo "== $(basename -- "$log" .log)" && cat -- "$log"; }
+  done >"$folder/gpu_check.log"
+  "$python" -m scripts.gpu_check_record write "$results" "$folder/gpu_check.json" \
+    "$COMMAND" "$SECONDS"
+  exit $?
+}
+
+# ---- build ---------------------------------------------------------------------------------------
+
+check build 300 env FORCE_CUDA=1 NO_CUDA= TORCH_CUDA_ARCH_LIST="$architecture" \
+  "$python" setup.py --quiet build_ext --inplace || finish
+check operators 60 "$python" -c 'from marinenav_env.env import check_device; check_device("cuda")' ||
+  finish
+
+# ---- throughput, alone on the machine ------------------------------------------------------------
+
+check bench 150 "$python" scripts/bench.py --device cuda --modes step inference \
+  --worlds 1 16 256 4096 65536 --max-mem-delta 1048576 --json "$folder/gpu_bench.json"
+check bench_training 150 "$python" scripts/bench.py --device cuda --modes train \
+  --json "$folder/gpu_training.json"
+
+# ---- correctness, side by side -------------------------------------------------------------------
+
+if "$python" -c 'import pytest' 2>/dev/null; then
+  check tests 200 "$python" -m pytest -q -p no:cacheprovider -k cuda &
+else
+  note tests skipped 0 "pytest is not installed"
+fi
+
+sanitizer=$(command -v compute-sanitizer || true)
+for home in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+  [[ -z $sanitizer && -x $home/bin/compute-sanitizer ]] && sanitizer=$home/bin/compute-sanitizer
+done
+for tool in memcheck initcheck; do
+  if [[ -n $sanitizer ]]; then
+    # torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
+    check "$tool" 200 env PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$sanitizer" --tool "$tool" \
+      --report-api-errors no --error-exitcode 99 "$python" scripts/sanitizer_run.py &
+  else
+    note "$tool" skipped 0 "compute-sanitizer is not installed"
+  fi
+done
+wait
+
+# ---- a short training of every agent, side by side -----------------------------------------------
+
+for agent in $("$python" -m scripts.gpu_check_record agents); do
+  check "train_$agent" 100 "$python" train_RL_agents/train.py --agent "$agent" --device cuda \
+    --output "$scratch/runs/$agent" worlds=512 total_steps=100000 updates.replay_ratio=0.25 \
+    updates.batch_size=1024 log.interval_steps=20000 evaluation.final_episodes=10 &
+done
+wait
+
+finish
