@@ -24,7 +24,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--checkpoint",
         required=True,
         metavar="PATH",
-        help="a run's folder, a checkpoint, a folder of pretrained/, or published weights (.npz)",
+        help="a run's folder, a checkpoint, a folder of pretrained/, an exported or published "
+        "TorchScript file, or published weights (.npz, .pth)",
     )
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="per stage")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the episodes")

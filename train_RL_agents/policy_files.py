@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.checkpoint import BEST, CheckpointError, load, newest
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.config_files import config_from_plain
-from train_RL_agents.networks import ObservationDims, load_published
+from train_RL_agents.deployed_policy import is_torchscript, read_deployed
+from train_RL_agents.loaded_policy import Policy, build_agent, published_config
+from train_RL_agents.networks import load_published
+from train_RL_agents.pretrained import WEIGHTS, is_pretrained, read_pretrained
+from train_RL_agents.run_record import commit_of_run
 
 
 def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[Agent, TrainConfig]:
@@ -22,7 +28,8 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
 
     Args:
         path: a run's folder (its best checkpoint by evaluation, else its newest), a checkpoint, a
-            folder of ``pretrained/``, or published weights as ``.npz``.
+            folder of ``pretrained/``, an exported or published TorchScript file, or published
+            weights as ``.npz`` or ``.pth``.
         device: where it acts.
 
     Returns:
@@ -32,47 +39,88 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
     Raises:
         CheckpointError: the file is missing, damaged, or holds no policy known here.
     """
-    path = Path(path)
-    if path.suffix == ".npz":
-        return _from_arrays(path, torch.device(device))
+    policy = read_policy(path, device)
+    return policy.agent, policy.config
+
+
+def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
+    """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
+    path, device = Path(path), torch.device(device)
     if path.is_dir():
-        best = [folder / BEST for folder in (path / "checkpoints", path)]
-        path = next((file for file in best if file.is_file()), None) or newest(path)
+        path = _policy_of_folder(path)
+    if is_pretrained(path):
+        return read_pretrained(path.parent, device)
+    if path.suffix in PUBLISHED:
+        return _published(path, device)
+    if is_torchscript(path):
+        return read_deployed(path, device)
+    return _read_checkpoint(path, device)
+
+
+def _policy_of_folder(folder: Path) -> Path:
+    """Return the file of a folder that holds its policy."""
+    places = (folder / WEIGHTS, folder / "checkpoints" / BEST, folder / BEST)
+    return next((file for file in places if file.is_file()), None) or newest(folder)
+
+
+def _read_checkpoint(path: Path, device: torch.device) -> Policy:
+    """Build the agent of a checkpoint, with its weights."""
     state = load(path, device)
-    return agent_from_state(state, torch.device(device))
-
-
-def agent_from_state(state: dict[str, Any], device: torch.device) -> tuple[Agent, TrainConfig]:
-    """Build the agent of a loaded checkpoint, with its weights."""
-    config = config_from_plain(state["config"])
-    agent = build_agent(config, device)
-    agent.load_training_state(state["model"])
-    return agent, config
-
-
-def build_agent(config: TrainConfig, device: torch.device) -> Agent:
-    """Build an agent with fresh weights."""
-    dims = ObservationDims(ego=7 * config.stack_k, objects=5 * config.stack_k)
-    return AGENTS[config.agent](config.algorithm, dims, device)
-
-
-def _from_arrays(path: Path, device: torch.device) -> tuple[Agent, TrainConfig]:
-    """Find the first agent whose acting network has exactly these arrays."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            weights = {name: torch.from_numpy(archive[name]) for name in archive.files}
+        config = config_from_plain(state["config"])
+        agent = build_agent(config, device)
+        agent.load_training_state(state["model"])
+        origin = {"file": path.name, "step": state["step"], "commit": commit_of_run(path)}
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or no checkpoint of a policy ({error}): use another one"
+        ) from error
+    return Policy(agent, config, origin)
+
+
+def _read_npz(path: Path) -> dict[str, Tensor]:
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: torch.from_numpy(archive[name]) for name in archive.files}
+
+
+def _read_pth(path: Path) -> dict[str, Tensor]:
+    weights = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(weights, Mapping) or not all(
+        isinstance(value, Tensor) for value in weights.values()
+    ):
+        raise ValueError("not a state dict: names with their tensors")
+    return dict(weights)
+
+
+PUBLISHED: dict[str, Callable[[Path], dict[str, Tensor]]] = {".npz": _read_npz, ".pth": _read_pth}
+"""How the files of published weights are read, by their suffix."""
+
+
+def _published(path: Path, device: torch.device) -> Policy:
+    """Find the first agent whose acting network has exactly these weights."""
+    try:
+        weights = PUBLISHED[path.suffix](path)
     except FileNotFoundError as error:
         raise CheckpointError(f"no file {str(path)!r}: check the name") from error
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise CheckpointError(f"{path} is damaged or holds no arrays ({error})") from error
-    for name, kind in AGENTS.items():
-        agent = kind(device=device)
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        AttributeError,
+        RuntimeError,
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error
+    for name in AGENTS:
+        config = published_config(name)
+        agent = build_agent(config, device)
         try:
             load_published(agent.actor, weights)
         except RuntimeError:
             continue
-        return agent, TrainConfig(agent=name)
+        return Policy(agent, config, {"file": path.name})
     raise CheckpointError(
         f"{path} fits the network of no agent ({', '.join(AGENTS)}): "
-        "give the arrays under their published names"
+        "give the weights under their published names"
     )

@@ -45,11 +45,36 @@ def write_run_record(
     write_atomically(path, lambda file: file.write(content))
 
 
+def run_record_of(checkpoint: Path) -> dict[str, Any] | None:
+    """Return ``run.json`` of the run that a checkpoint lies in; None if there is none to be read.
+
+    Args:
+        checkpoint: in the run's folder, or in a folder of it.
+    """
+    for folder in checkpoint.resolve().parents[:2]:
+        try:
+            return json.loads((folder / RUN).read_text())
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def commit_of_run(checkpoint: Path) -> str | None:
+    """Return the commit that last worked on the run of a checkpoint, where it is known."""
+    record = run_record_of(checkpoint)
+    return record["starts"][-1]["commit"] if record else None
+
+
+def source_commit() -> str | None:
+    """Return the commit of this source tree, or None outside a repository."""
+    return _git("rev-parse", "HEAD")
+
+
 def _start(device: torch.device, processes: int) -> dict[str, Any]:
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [sys.executable, *sys.argv],
-        "commit": _git("rev-parse", "HEAD"),
+        "commit": source_commit(),
         "diff": _git("diff", "HEAD"),
         "versions": {"python": platform.python_version(), **_versions()},
         "device": device_name(device),

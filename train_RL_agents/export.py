@@ -1,0 +1,158 @@
+"""Exports a policy: ``python train_RL_agents/export.py --checkpoint PATH --format torchscript``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from train_RL_agents.checkpoint import CheckpointError, write_atomically
+from train_RL_agents.deployed_policy import ScriptedNetwork
+from train_RL_agents.deployment import (
+    acting_network,
+    call,
+    call_inputs,
+    describe,
+    joined,
+    random_observation,
+    simulated_observation,
+)
+from train_RL_agents.export_formats import FORMATS, Format
+from train_RL_agents.loaded_policy import Policy
+from train_RL_agents.policy_files import read_policy
+
+RANDOM_OBSERVATIONS = 256
+
+
+class ExportError(RuntimeError):
+    """A policy cannot be exported; the message says why and what to do."""
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Export a policy for use outside.")
+    parser.add_argument(
+        "--checkpoint",
+        required=True,
+        metavar="PATH",
+        type=Path,
+        help="a run's folder, a checkpoint, a folder of pretrained/, or published weights",
+    )
+    parser.add_argument("--format", required=True, choices=FORMATS)
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="left out: beside the checkpoint, under its name with "
+        + " or ".join(form.suffix for form in FORMATS.values()),
+    )
+    return parser.parse_args(arguments)
+
+
+def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]:
+    """Export a policy, after a check against the checkpoint on random and simulated observations.
+
+    Args:
+        checkpoint: what `read_policy` takes.
+        form: format of the file.
+        output: the file; it is replaced in one step, or not touched.
+
+    Returns:
+        The policy, and the largest deviation of an output from the checkpoint's in float64,
+        divided by max(1, |x|).
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+        ExportError: the policy is an export already, the file cannot be written, or its network
+            does not give what the checkpoint gives.
+    """
+    _check_place(output)
+    policy = read_policy(checkpoint)
+    if isinstance(policy.agent.actor, ScriptedNetwork):
+        raise ExportError(f"{checkpoint} is an export already: give the checkpoint it was made of")
+    content, deviation = exported(policy, form)
+    try:
+        write_atomically(output, lambda file: file.write(content))
+    except OSError as error:
+        raise ExportError(f"--output {str(output)!r} cannot be written: {error}") from error
+    return policy, deviation
+
+
+@torch.no_grad()
+def exported(policy: Policy, form: Format) -> tuple[bytes, float]:
+    """Return the content of the file and its largest deviation, as `export` does.
+
+    Raises:
+        ExportError: the file's network does not give what the checkpoint gives.
+    """
+    agent = policy.agent
+    generator = torch.Generator().manual_seed(0)
+    drawn = random_observation(RANDOM_OBSERVATIONS, agent.dims, generator)
+    observation = joined([drawn, simulated_observation(policy)])
+    exact = call_inputs(agent, observation, torch.float64)
+    expected = call(acting_network(agent, torch.float64), exact)
+    inputs = [part.to(form.dtype) for part in exact]
+    description = describe(policy, [part[:1] for part in expected], form.dtype)
+    example = [part[:2].contiguous() for part in inputs]
+    content = form.write(acting_network(agent, form.dtype), example, description)
+    model = form.read(content)
+    deviation = max(
+        _deviation(model(inputs), expected),
+        _deviation(model([part[:1] for part in inputs]), [part[:1] for part in expected]),
+    )
+    if not deviation <= form.tolerance:
+        raise ExportError(
+            f"the exported {agent.name} is off by {deviation:.1e} times max(1, |x|), more than "
+            f"{form.tolerance:.0e}: look for weights that are not finite"
+        )
+    return content, deviation
+
+
+def _deviation(found: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
+    """Return the largest |found - expected| / max(1, |expected|)."""
+    shares = [
+        ((a.double() - b).abs() / b.abs().clamp(min=1.0)).max()
+        for a, b in zip(found, expected, strict=True)
+    ]
+    return torch.stack(shares).max().item()
+
+
+def _check_place(output: Path) -> None:
+    if output.is_dir():
+        raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
+    if not output.parent.is_dir():
+        raise ExportError(
+            f"--output {str(output)!r}: folder {str(output.parent)!r} is missing, make it"
+        )
+
+
+def default_output(checkpoint: Path, form: Format) -> Path:
+    """Return the place beside a checkpoint file, or in a run's folder."""
+    if checkpoint.is_dir():
+        return checkpoint / f"policy{form.suffix}"
+    return checkpoint.with_name(checkpoint.stem + form.suffix)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    parsed = parse(sys.argv[1:] if arguments is None else arguments)
+    form = FORMATS[parsed.format]
+    output = parsed.output or default_output(parsed.checkpoint, form)
+    try:
+        policy, deviation = export(parsed.checkpoint, form, output)
+    except (CheckpointError, ExportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(
+        f"{output}: {policy.agent.name}, {parsed.format}, off by at most {deviation:.1e} from "
+        f"{policy.origin['file']}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
