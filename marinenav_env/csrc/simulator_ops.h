@@ -192,9 +192,9 @@ void reset(const Tensor& robot, const Tensor& status, const Tensor& bad, const T
   const c10::DeviceGuard guard(robot.device());
   dispatch(robot, [&](auto real) {
     using T = decltype(real);
-    run_reset<T>(Backend::launcher(), tensors.view<T>(worlds, seed, first_world),
-                 params_from<T>(params), pointer<bool>(only), now.view<T>(),
-                 static_cast<int>(now.frames()), pointer<bool>(live));
+    run_reset<typename Backend::template Lanes<T>>(
+        Backend::launcher(), tensors.view<T>(worlds, seed, first_world), params_from<T>(params),
+        pointer<bool>(only), now.view<T>(), static_cast<int>(now.frames()), pointer<bool>(live));
   });
 }
 
@@ -214,9 +214,9 @@ void observe(const Tensor& robot, const Tensor& status, const Tensor& bad, const
   const c10::DeviceGuard guard(robot.device());
   dispatch(robot, [&](auto real) {
     using T = decltype(real);
-    run_observe<T>(Backend::launcher(), tensors.view<T>(worlds, seed, first_world),
-                   params_from<T>(params), pointer<bool>(only), now.view<T>(),
-                   static_cast<int>(now.frames()));
+    run_observe<typename Backend::template Lanes<T>>(
+        Backend::launcher(), tensors.view<T>(worlds, seed, first_world), params_from<T>(params),
+        pointer<bool>(only), now.view<T>(), static_cast<int>(now.frames()));
   });
 }
 

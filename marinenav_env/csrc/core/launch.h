@@ -17,18 +17,18 @@ void run_step(const Launcher& launcher, const State<T>& s, const Params<T>& p,
 }
 
 /// Observation of the (masked) worlds as they stand, every frame the same.
-template <class T, class Launcher>
+template <class V, class Launcher, class T = Scalar<V>>
 void run_observe(const Launcher& launcher, const State<T>& s, const Params<T>& p, const bool* only,
                  const ObservationView<T>& observation, int frames) {
-  launcher(s.worlds, s.robots, ObservePhase<T>{s, p, observation, {}, frames, 0, only});
+  launcher(s.worlds, s.robots, ObservePhase<V>{s, p, observation, {}, frames, 0, only});
 }
 
 /// Places the (masked) worlds and observes them.
-template <class T, class Launcher>
+template <class V, class Launcher, class T = Scalar<V>>
 void run_reset(const Launcher& launcher, const State<T>& s, const Params<T>& p, const bool* only,
                const ObservationView<T>& observation, int frames, bool* live) {
   launcher(s.worlds, s.robots, ResetPhase<T>{s, p, only, live},
-           ObservePhase<T>{s, p, observation, {}, frames, 0, only});
+           ObservePhase<V>{s, p, observation, {}, frames, 0, only});
 }
 
 }  // namespace marinenav

@@ -118,6 +118,8 @@ struct ObservePhase {
   int32_t steps_ahead;   // 1 inside a step (the judge counts it later), 0 after a reset
   const bool* only;      // [W] worlds to observe, or null for all
 
+  // Up to so many worlds of a group are observed one by one rather than all lanes at once.
+  static constexpr int kFewLanes = 2;
   static constexpr int kValues = kEgoFeatures + kObjects * (kObjectFeatures + 1);
 
   /// Pushes older frames down; a single frame copies nothing.
@@ -148,9 +150,32 @@ struct ObservePhase {
     }
   }
 
+  /// Whether world w + i of a group of lanes is to be observed.
+  MN_HD bool wanted(int w, int i) const {
+    return w + i < s.worlds && (only == nullptr || only[w + i]);
+  }
+
   MN_HD void operator()(int r, int w) const {
-    if (only != nullptr && !only[w]) return;  // a masked phase runs world by world
-    const auto active = is_set(load_int<V>(s.status_at(r, w)), kActive);
+    if constexpr (kLaneCount<V> == 1) {
+      if (wanted(w, 0)) observe_lanes(r, w);
+    } else {
+      int count = 0;
+      for (int i = 0; i < kLaneCount<V>; ++i) count += wanted(w, i) ? 1 : 0;
+      if (count > kFewLanes) {
+        observe_lanes(r, w);
+      } else if (count > 0) {
+        const ObservePhase<T> single{s, p, out, previous, frames, steps_ahead, only};
+        for (int i = 0; i < kLaneCount<V>; ++i)
+          if (wanted(w, i)) single.observe_lanes(r, w + i);
+      }
+    }
+  }
+
+  MN_HD void observe_lanes(int r, int w) const {
+    auto active = is_set(load_int<V>(s.status_at(r, w)), kActive);
+    if constexpr (kLaneCount<V> > 1) {
+      for (int i = 0; i < kLaneCount<V>; ++i) active[i] = wanted(w, i) ? active[i] : 0;
+    }
     alignas(64) T values[kValues * kLaneCount<V>];
     if (any(active)) {
       observe(r, w, active, values);
@@ -158,7 +183,7 @@ struct ObservePhase {
       for (int i = 0; i < kValues * kLaneCount<V>; ++i) values[i] = T(0);
     }
     for (int i = 0; i < kLaneCount<V>; ++i) {
-      if (w + i >= s.worlds) break;
+      if (!wanted(w, i)) continue;
       write_row(int64_t{w + i} * s.robots + r, values + i, kLaneCount<V>,
                 lane<V>(active, i) != 0);
     }
