@@ -16,11 +16,13 @@ from rich.console import Console
 
 from train_RL_agents import checkpoint, sweep
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.allocator import keep_freed_memory
 from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.config_files import config_from_plain, load_config, presets
 from train_RL_agents.devices import choose_device
 from train_RL_agents.evaluation import print_table
+from train_RL_agents.pictures import TRAJECTORIES, draw_trajectories
 from train_RL_agents.processes import Processes, ProcessLostError
 from train_RL_agents.run_record import RUN, write_run_record
 from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
@@ -74,6 +76,11 @@ def train_one(
     if results:
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
+        if config.stack_k == 1:
+            picture = output_dir / TRAJECTORIES
+            stages = config.evaluation.stages
+            draw_trajectories(trainer.learner.agent, config.env, stages, config.seed, picture)
+            print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
 
@@ -159,6 +166,7 @@ def _with_flags(config: TrainConfig, arguments: argparse.Namespace) -> TrainConf
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
+    keep_freed_memory()
     processes = Processes()
     try:
         wanted = parsed.device or "auto"

@@ -1,0 +1,44 @@
+"""Pictures of what a policy does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.env import MarineNavEnv
+from marinenav_env.episode_recorder import record_episodes
+from marinenav_env.plotting import plot_episodes
+from marinenav_env.scenarios import Stage
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.evaluation import evaluation_config
+
+TRAJECTORIES = "trajectories.png"
+
+
+def draw_trajectories(
+    agent: Agent, config: EnvConfig, stages: tuple[Stage, ...], seed: int, path: Path
+) -> None:
+    """Draw one episode of every stage, steered as deployed.
+
+    Args:
+        agent: of one observation frame.
+        config: of the simulator; the episode's ends are those of evaluation.
+        stages: one picture each.
+        seed: of the scenarios.
+        path: the image file.
+    """
+    env = MarineNavEnv(
+        len(stages),
+        stages=stages,
+        config=evaluation_config(config),
+        discrete=agent.discrete,
+        device=agent.device,
+        dtype=torch.float64,
+        seed=seed,
+    )
+    env.set_stage(torch.arange(len(stages), device=agent.device))
+    episodes = record_episodes(env, agent.act, seed=seed)
+    figure = plot_episodes(episodes, [stage.label for stage in stages])
+    figure.savefig(path, dpi=110)
