@@ -81,7 +81,7 @@ class Learner:
         """Draw the scenarios to come from the given stages, int64 [W]."""
         self.env.set_stage(stages)
 
-    def set_rates(self, *, epsilon: float, learning_rate_scale: float, beta: float) -> None:
+    def set_rates(self, epsilon: float, learning_rate_scale: float, beta: float) -> None:
         """Set what the schedules give, in force from the next step."""
         self.policy.set_epsilon(epsilon)
         self.agent.set_learning_rate_scale(learning_rate_scale)

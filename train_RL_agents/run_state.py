@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
+from train_RL_agents.config import UpdateConfig
+
 
 class DivergedRunError(ArithmeticError):
     """A quantity is not finite, or actions are unusable; the message says which, and the dump."""
@@ -33,7 +35,8 @@ class Counters:
         updates: gradient updates.
         update_debt: updates that the replay ratio asks for and that are not done yet.
         stored: estimate of the transitions that this process has put into its replay.
-        robot_rate: transitions of an iteration and process, as measured in the last interval.
+        counted: transitions of a process, estimated, that the updates were counted for.
+        robot_rate: estimate of the transitions of an iteration and process.
         robot_steps: transitions as of the last log, summed over processes.
         logged_step: `step` at the last log.
         logged_iteration: `iteration` at the last log.
@@ -49,6 +52,7 @@ class Counters:
     updates: int = 0
     update_debt: float = 0.0
     stored: float = 0.0
+    counted: float = 0.0
     robot_rate: float = 0.0
     robot_steps: float = 0.0
     logged_step: int = 0
@@ -58,3 +62,47 @@ class Counters:
     elapsed_s: float = 0.0
     collecting_s: float = 0.0
     logged_collecting_s: float = 0.0
+
+    def advance(self, steps: int, settings: UpdateConfig) -> int:
+        """Count one iteration.
+
+        Args:
+            steps: decisions of all worlds and processes in it.
+            settings: of the updates.
+
+        Returns:
+            Number of updates that the replay ratio asks for now.
+        """
+        self.step += steps
+        self.iteration += 1
+        self.stored += self.robot_rate
+        self.counted += self.robot_rate
+        if self.stored < settings.warmup_transitions:
+            return 0
+        self.update_debt += settings.replay_ratio * self.robot_rate / settings.batch_size
+        due = int(self.update_debt)
+        self.update_debt -= due
+        self.updates += due
+        return due
+
+    def close_interval(self, robot_steps: float, processes: int) -> None:
+        """Begin a new log interval.
+
+        The next interval's iterations count as many transitions as this one's had, and make up for
+        what was counted wrongly so far: the replay ratio lags, and is right over the run.
+
+        Args:
+            robot_steps: transitions measured in the interval, summed over processes.
+            processes: number of processes.
+        """
+        iterations = self.iteration - self.logged_iteration
+        self.robot_steps += robot_steps
+        missed = self.robot_steps / processes - self.counted
+        self.robot_rate = max(0.0, (robot_steps / processes + missed) / iterations)
+        self.logged_step, self.logged_iteration = self.step, self.iteration
+        self.logged_updates = self.updates
+        self.logged_collecting_s = self.collecting_s
+
+    def passed(self, interval: int) -> bool:
+        """Whether a multiple of ``interval`` steps was passed since the last log."""
+        return self.step // interval > self.logged_step // interval

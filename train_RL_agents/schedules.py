@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from train_RL_agents.config import CurriculumConfig
+from train_RL_agents.config import CurriculumConfig, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,39 @@ class Curriculum:
         if self.mode == "mixed":
             return torch.arange(first_world, first_world + worlds, device=device) % self.count
         return torch.full((worlds,), self.stage_at(step), device=device)
+
+
+class Rates(NamedTuple):
+    """What the schedules give at one step.
+
+    Attributes:
+        epsilon: share of random actions.
+        learning_rate_scale: factor of the learning rates.
+        beta: exponent of the importance weights.
+    """
+
+    epsilon: float
+    learning_rate_scale: float
+    beta: float
+
+
+class Schedules:
+    """All that depends on the step of a run.
+
+    Args:
+        config: all settings.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        total, updates, replay = config.total_steps, config.updates, config.replay
+        explore = config.exploration
+        self._epsilon = Ramp(
+            explore.epsilon_start, explore.epsilon_end, 0, explore.ramp_share * total
+        )
+        self._rate = Ramp(1.0, updates.decay_to, updates.decay_from * total, total)
+        self._beta = Ramp(replay.beta_start, replay.beta_end, 0, total)
+        self.curriculum = Curriculum(config.curriculum, total)
+
+    def rates(self, step: int) -> Rates:
+        """Return the rates at ``step``."""
+        return Rates(self._epsilon(step), self._rate(step), self._beta(step))

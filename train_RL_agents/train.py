@@ -175,6 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InterruptedRunError as stop:
         print(stop, file=sys.stderr)
         return 128 + (stop.received or signal.SIGTERM)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
     except (
         ValueError,
         CheckpointError,

@@ -16,15 +16,16 @@ from train_RL_agents import checkpoint
 from train_RL_agents.analysis import AnalysisReceiver, Record, cut_back
 from train_RL_agents.checkpoint import CheckpointError, CheckpointFolder
 from train_RL_agents.config import TrainConfig
-from train_RL_agents.evaluation import Evaluation, StageResult, table_as_json
+from train_RL_agents.evaluation import StageResult, table_as_json
 from train_RL_agents.interruption import Interruption
 from train_RL_agents.learner import Learner
 from train_RL_agents.processes import Processes
 from train_RL_agents.progress import Progress
 from train_RL_agents.reductions import Mean
+from train_RL_agents.run_evaluation import RunEvaluation, mean_success
 from train_RL_agents.run_state import Counters, DivergedRunError, InterruptedRunError
 from train_RL_agents.run_statistics import non_finite
-from train_RL_agents.schedules import Curriculum, Ramp
+from train_RL_agents.schedules import Schedules
 from train_RL_agents.settings import plain
 
 EVALUATION = "evaluation.json"
@@ -55,21 +56,16 @@ class TorchRLTrainer:
         self.config, self.output_dir, self.device = config, output_dir, device
         self.processes = processes or Processes()
         self.learner = Learner(config, device, self.processes)
-        total, updates, replay = config.total_steps, config.updates, config.replay
-        explore = config.exploration
-        self.epsilon = Ramp(
-            explore.epsilon_start, explore.epsilon_end, 0, explore.ramp_share * total
-        )
-        self.rate_scale = Ramp(1.0, updates.decay_to, updates.decay_from * total, total)
-        self.beta = Ramp(replay.beta_start, replay.beta_end, 0, total)
-        self.curriculum = Curriculum(config.curriculum, total)
+        self.schedules = Schedules(config)
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
         self.counters.robot_rate = self._robots_placed()
         self.checkpoints = CheckpointFolder(
             output_dir / "checkpoints", config.checkpoint.keep, self.processes.rank
         )
-        self.evaluation = self._new_evaluation(config.evaluation.episodes_per_stage)
+        self.evaluation = None
+        if self.processes.first:
+            self.evaluation = RunEvaluation(config, self.learner.agent, device)
         self.receiver = AnalysisReceiver(None)
 
     # ---- the loop -----------------------------------------------------------------------------
@@ -97,7 +93,7 @@ class TorchRLTrainer:
                 with self.timed(collecting=True):
                     self.follow_schedules()
                     self.learner.collect()
-                    for _ in range(self.updates_due()):
+                    for _ in range(counters.advance(self.steps_per_iteration, config.updates)):
                         self.learner.learn()
                 progress.move_to(counters.step)
                 if self.processes.size == 1 and interruption.received:
@@ -108,35 +104,15 @@ class TorchRLTrainer:
 
     def follow_schedules(self) -> None:
         """Set what depends on the step: exploration, learning rates, beta, stages."""
-        step = self.counters.step
-        self.learner.set_rates(
-            epsilon=self.epsilon(step),
-            learning_rate_scale=self.rate_scale(step),
-            beta=self.beta(step),
-        )
+        step, curriculum = self.counters.step, self.schedules.curriculum
+        self.learner.set_rates(*self.schedules.rates(step))
         before = max(step - self.steps_per_iteration, 0)
-        if self.curriculum.stage_at(step) != self.curriculum.stage_at(before):
+        if curriculum.stage_at(step) != curriculum.stage_at(before):
             self.learner.set_stages(self._stages())
-
-    def updates_due(self) -> int:
-        """Count an iteration, and return the number of updates that the replay ratio asks for."""
-        counters, updates = self.counters, self.config.updates
-        counters.step += self.steps_per_iteration
-        counters.iteration += 1
-        counters.stored += counters.robot_rate
-        if counters.stored < updates.warmup_transitions:
-            return 0
-        counters.update_debt += updates.replay_ratio * counters.robot_rate / updates.batch_size
-        due = int(counters.update_debt)
-        counters.update_debt -= due
-        counters.updates += due
-        return due
 
     def due(self, interval: int) -> bool:
         """Whether the end, or a multiple of ``interval`` steps, was passed since the last log."""
-        counters = self.counters
-        passed = counters.step // interval > counters.logged_step // interval
-        return passed or counters.step >= self.config.total_steps
+        return self.counters.passed(interval) or self.counters.step >= self.config.total_steps
 
     def report(self, interruption: Interruption) -> Record:
         """Log, and evaluate and save if it is time for it; return the record of training.
@@ -147,7 +123,8 @@ class TorchRLTrainer:
         """
         evaluates = self.due(self.config.evaluation.interval_steps)
         saves = self.due(self.config.checkpoint.interval_steps)
-        record = self.log(stop=interruption.received is not None)
+        with self.timed(collecting=True):
+            record = self.log(stop=interruption.received is not None)
         if evaluates and self.evaluation is not None:
             with self.timed():
                 self.evaluate(self.evaluation)
@@ -161,11 +138,8 @@ class TorchRLTrainer:
     def finish(self) -> list[StageResult]:
         """Do the final evaluation and close the files."""
         results = []
-        settings = self.config.evaluation
-        final = self._new_evaluation((settings.final_episodes,) * len(settings.stages))
-        if final is not None:
-            results = final.run(self.learner.agent.act)
-            self._receive_results(results, "final evaluation")
+        if self.evaluation is not None:
+            results = self.evaluation.final(self.receiver, self.counters)
             content = json.dumps(table_as_json(results), indent=1).encode()
             checkpoint.write_atomically(
                 self.output_dir / EVALUATION, lambda file: file.write(content)
@@ -195,8 +169,7 @@ class TorchRLTrainer:
             "replay_ratio": Mean(samples, gathered.robot_steps),
             "robot_steps_per_s": Mean(gathered.robot_steps, seconds),
             "world_steps_per_s": Mean(float(step - counters.logged_step), seconds),
-            "epsilon": self.epsilon(step),
-            "learning_rate_scale": self.rate_scale(step),
+            **self.schedules.rates(step)._asdict(),
             "elapsed_s": counters.elapsed_s,
         }
         with self.receiver.interval():
@@ -206,12 +179,7 @@ class TorchRLTrainer:
         record = self.receiver.latest["train"]
         self._check(record)
         statistics.clear()
-        iterations = counters.iteration - counters.logged_iteration
-        counters.robot_steps += record["robot_steps"]
-        counters.robot_rate = record["robot_steps"] / (iterations * self.processes.size)
-        counters.logged_step, counters.logged_iteration = step, counters.iteration
-        counters.logged_updates = counters.updates
-        counters.logged_collecting_s = counters.collecting_s
+        counters.close_interval(record["robot_steps"], self.processes.size)
         return record
 
     def _check(self, record: Record) -> None:
@@ -238,28 +206,13 @@ class TorchRLTrainer:
             return str(error)
         return "unusable actions in another process"
 
-    def evaluate(self, evaluation: Evaluation) -> None:
+    def evaluate(self, evaluation: RunEvaluation) -> None:
         """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
-        results = evaluation.run(self.learner.agent.act)
-        success = self._receive_results(results, "evaluation")
-        if success > self.counters.best_success:
-            self.counters.best_success = success
-            self.checkpoints.save_best(
-                {**self._policy_state(), "evaluation": table_as_json(results)}
-            )
-
-    def _receive_results(self, results: list[StageResult], label: str) -> float:
-        """Write the outcomes of every stage and their mean; return the mean success."""
-        step = self.counters.step
-        success = sum(result.success for result in results) / len(results)
-        with self.receiver.interval():
-            self.receiver.receive(
-                label, step=step, success=success, elapsed_s=self.counters.elapsed_s
-            )
-            for result in results:
-                name = f"{label}, {result.stage.label}"
-                self.receiver.receive(name, step=step, **result.as_record())
-        return success
+        results = evaluation.periodic(self.receiver, self.counters)
+        if mean_success(results) > self.counters.best_success:
+            self.counters.best_success = mean_success(results)
+            table = table_as_json(results)
+            self.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 
     # ---- saving and going on ------------------------------------------------------------------
 
@@ -308,6 +261,7 @@ class TorchRLTrainer:
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
         if self.processes.first:
+            (self.output_dir / EVALUATION).unlink(missing_ok=True)
             cut_back(self.output_dir, state["files"])
             self.checkpoints.drop_after(state["step"])
 
@@ -330,8 +284,6 @@ class TorchRLTrainer:
             received,
         )
 
-    # ---- small things -------------------------------------------------------------------------
-
     @contextmanager
     def timed(self, *, collecting: bool = False) -> Iterator[None]:
         """Add the time spent inside to the counters."""
@@ -343,7 +295,7 @@ class TorchRLTrainer:
             self.counters.collecting_s += spent
 
     def _stages(self) -> torch.Tensor:
-        return self.curriculum.stages(
+        return self.schedules.curriculum.stages(
             self.counters.step, self.config.worlds, self.learner.first_world, self.device
         )
 
@@ -351,17 +303,3 @@ class TorchRLTrainer:
         """Robots that act in an iteration before anything is measured: all that are placed."""
         robots = [stage.robots for stage in self.config.curriculum.stages]
         return float(sum(robots[stage] for stage in self._stages().tolist()))
-
-    def _new_evaluation(self, episodes: tuple[int, ...]) -> Evaluation | None:
-        if not self.processes.first:
-            return None
-        settings = self.config.evaluation
-        return Evaluation(
-            settings.stages,
-            episodes,
-            seed=settings.seed,
-            config=self.config.env,
-            discrete=self.learner.agent.discrete,
-            device=self.device,
-            stack_k=self.config.stack_k,
-        )

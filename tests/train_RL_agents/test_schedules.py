@@ -2,8 +2,9 @@
 
 import pytest
 
-from train_RL_agents.config import CurriculumConfig
-from train_RL_agents.schedules import Curriculum, Ramp
+from train_RL_agents.config import CurriculumConfig, TrainConfig, UpdateConfig
+from train_RL_agents.run_state import Counters
+from train_RL_agents.schedules import Curriculum, Ramp, Schedules
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,44 @@ def test_mixed_curriculum_goes_by_the_global_number_of_a_world():
     curriculum = Curriculum(CurriculumConfig(mode="mixed"), total_steps=600)
     assert curriculum.stages(0, worlds=8).tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
     assert curriculum.stages(500, worlds=4, first_world=8).tolist() == [2, 3, 4, 5]
+
+
+def test_updates_follow_the_replay_ratio_and_make_up_for_estimates():
+    settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
+    counters = Counters(robot_rate=4.0)
+    assert [counters.advance(2, settings) for _ in range(4)] == [2, 2, 2, 2]
+    # 16 transitions were counted, 8 were stored: 2 an iteration, less 8 counted too many.
+    counters.close_interval(robot_steps=8.0, processes=1)
+    assert counters.robot_rate == 0.0
+    counters.advance(2, settings)
+    counters.close_interval(robot_steps=3.0, processes=1)
+    assert counters.robot_rate == 0.0
+    counters.advance(2, settings)
+    counters.close_interval(robot_steps=11.0, processes=1)
+    # 22 were stored by now and 16 counted: 11 an iteration, and the 6 missed.
+    assert counters.robot_rate == 17.0
+
+
+def test_updates_share_the_transitions_of_all_processes():
+    settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
+    counters = Counters(robot_rate=4.0)
+    counters.advance(8, settings)
+    counters.close_interval(robot_steps=16.0, processes=4)
+    assert counters.robot_rate == 4.0
+
+
+def test_fractions_of_updates_add_up():
+    settings = UpdateConfig(batch_size=16, replay_ratio=1.0, warmup_transitions=8)
+    counters = Counters(robot_rate=4.0)
+    assert [counters.advance(1, settings) for _ in range(9)] == [0, 0, 0, 0, 1, 0, 0, 0, 1]
+
+
+def test_rates_of_a_run():
+    config = TrainConfig(total_steps=1000)
+    start, end = Schedules(config).rates(0), Schedules(config).rates(1000)
+    assert start == (config.exploration.epsilon_start, 1.0, config.replay.beta_start)
+    assert end == (
+        config.exploration.epsilon_end,
+        config.updates.decay_to,
+        config.replay.beta_end,
+    )

@@ -1,6 +1,7 @@
 """The trainer: resuming exactly, stopping on request and on nonsense, and keeping its books."""
 
 import json
+import random
 import re
 import signal
 import subprocess
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from train_RL_agents import checkpoint, train
+from train_RL_agents import checkpoint, evaluation, train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.analysis import read_metrics
-from train_RL_agents.config_files import load_config
+from train_RL_agents.config_files import config_from_plain, load_config
 from train_RL_agents.interruption import Interruption
 from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
 from train_RL_agents.trainer import TorchRLTrainer
@@ -35,6 +37,11 @@ SHORT = [
     "env.episode.max_steps=40",
 ]
 CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _short_evaluations(monkeypatch):
+    monkeypatch.setattr(evaluation, "DECISION_LIMIT", 50)
 
 
 def trainer(folder, *overrides, agent="AC-IQN"):
@@ -96,10 +103,10 @@ def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent):
     whole.train()
 
     stopped = trainer(tmp_path / "parts", agent=agent)
-    monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(stopped, 250))
-    with pytest.raises(InterruptedRunError, match="stopped by SIGTERM at step 252"):
+    stop = pytest.raises(InterruptedRunError, match="stopped by SIGTERM at step 252")
+    with monkeypatch.context() as patch, stop:
+        patch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(stopped, 250))
         stopped.train()
-    monkeypatch.undo()
     torch.manual_seed(12345)
     resumed = trainer(tmp_path / "parts", agent=agent)
     resumed.resume(checkpoint.newest(tmp_path / "parts"))
@@ -222,6 +229,37 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
     newest = checkpoint.newest(tmp_path)
     assert str(newest) in messages
     assert checkpoint.load(newest)["step"] > 0
+
+
+def test_kill_loses_at_most_one_interval_and_no_record_is_doubled(tmp_path, monkeypatch):
+    process = subprocess.Popen(
+        command(tmp_path, "total_steps=10_000_000", "checkpoint.interval_steps=100"),
+        env=environment(),
+        stderr=subprocess.DEVNULL,
+    )
+    metrics = tmp_path / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_text().count('"train"') < 3:
+        time.sleep(0.02)
+        assert process.poll() is None
+    time.sleep(random.random())
+    process.kill()
+    process.wait()
+    logged = [record["step"] for record in read_metrics(metrics)][-1]
+    newest = checkpoint.newest(tmp_path)
+    config = config_from_plain(checkpoint.load(newest)["config"])
+    resumed = TorchRLTrainer(config, tmp_path, CPU)
+    resumed.resume(newest)
+    assert 0 <= logged - resumed.counters.step <= 102
+    stop = StopAt(resumed, resumed.counters.step + 300)
+    monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: stop)
+    with pytest.raises(InterruptedRunError):
+        resumed.train()
+    steps = [r["step"] for r in read_metrics(metrics) if r["mode"] == "train"]
+    assert steps == sorted(set(steps))
+    assert max(steps) > logged
+    events = EventAccumulator(str(tmp_path), size_guidance={"scalars": 0})
+    events.Reload()
+    assert [event.step for event in events.Scalars("train/updates")] == steps
 
 
 def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):

@@ -1,0 +1,67 @@
+"""The evaluations of a run: the same few episodes again and again, and many at the end."""
+
+from __future__ import annotations
+
+import torch
+
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.analysis import AnalysisReceiver
+from train_RL_agents.config import TrainConfig
+from train_RL_agents.evaluation import Evaluation, StageResult
+from train_RL_agents.run_state import Counters
+
+
+class RunEvaluation:
+    """Evaluates an agent while it trains, as it would be deployed.
+
+    Args:
+        config: all settings.
+        agent: what is evaluated, with the weights it has at the time.
+        device: where it lives.
+
+    Raises:
+        ConfigError: the scenarios cannot be placed.
+    """
+
+    def __init__(self, config: TrainConfig, agent: Agent, device: torch.device) -> None:
+        self._config, self._agent, self._device = config, agent, device
+        self._periodic = self._episodes(config.evaluation.episodes_per_stage)
+
+    def periodic(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
+        """Run the periodic evaluation's episodes and record them."""
+        return self._run(self._periodic, "evaluation", receiver, counters)
+
+    def final(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
+        """Run the final evaluation's episodes and record them."""
+        settings = self._config.evaluation
+        episodes = self._episodes((settings.final_episodes,) * len(settings.stages))
+        return self._run(episodes, "final evaluation", receiver, counters)
+
+    def _run(
+        self, episodes: Evaluation, label: str, receiver: AnalysisReceiver, counters: Counters
+    ) -> list[StageResult]:
+        results = episodes.run(self._agent.act)
+        step = counters.step
+        with receiver.interval():
+            receiver.receive(
+                label, step=step, success=mean_success(results), elapsed_s=counters.elapsed_s
+            )
+            for result in results:
+                receiver.receive(f"{label}, {result.stage.label}", step=step, **result.as_record())
+        return results
+
+    def _episodes(self, per_stage: tuple[int, ...]) -> Evaluation:
+        return Evaluation(
+            self._config.evaluation.stages,
+            per_stage,
+            seed=self._config.evaluation.seed,
+            config=self._config.env,
+            discrete=self._agent.discrete,
+            device=self._device,
+            stack_k=self._config.stack_k,
+        )
+
+
+def mean_success(results: list[StageResult]) -> float:
+    """Return the mean over stages of the share of successful episodes."""
+    return sum(result.success for result in results) / len(results)
