@@ -59,11 +59,12 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
         stack_k=config.stack_k,
     )
     results = evaluation.run(agent.act)
-    title = f"{agent.name}, {arguments.checkpoint}, seed {arguments.seed}"
+    console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
+    title = f"{agent.name}, episodes of seed {arguments.seed}"
     print_table(results, title, console)
     if agent.stochastic:
         by_mean = evaluation.run(functools.partial(agent.act, mean=True))
-        print_table(by_mean, f"{title}, mean action", console)
+        print_table(by_mean, f"{title}, mean actions", console)
     return results
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import torch
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from scipy.stats import binomtest
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
@@ -99,8 +99,12 @@ class StageResult:
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     """Return the 95% Wilson score interval of a share (Wilson 1927)."""
-    interval = binomtest(successes, trials).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)
+    z = NormalDist().inv_cdf(0.975)
+    share, weight = successes / trials, z * z / trials
+    centre = share + weight / 2
+    half = z * math.sqrt((share * (1 - share) + weight / 4) / trials)
+    low, high = (centre - half) / (1 + weight), (centre + half) / (1 + weight)
+    return max(0.0, low), min(1.0, high)
 
 
 class Evaluation:
@@ -208,7 +212,7 @@ def table_as_json(results: Sequence[StageResult]) -> dict[str, Any]:
 
 def print_table(results: Sequence[StageResult], title: str, console: Console) -> None:
     """Print the table of the stages."""
-    caption = "time [s] and energy [N s]: means of the successful episodes"
+    caption = "time (s) and energy (N s): means of the successful episodes"
     table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
     with_cores = any(result.stage.cores for result in results)
     counts = ["robots", "buoys", *(["cores"] if with_cores else [])]
