@@ -1,0 +1,50 @@
+"""What `docs/` says of the code: parameters, files and links."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from marinenav_env.config import EnvConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+ROW = re.compile(r"^\| `([a-z]+\.[a-z_]+)` \| ([^|]+) \|", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)")
+SOURCE = re.compile(r"`((?:marinenav_env|train_RL_agents|scripts|tests|docs|configs)/[\w./-]+)`")
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_table_of_parameters_is_that_of_the_code():
+    config = EnvConfig()
+    rows = dict(ROW.findall((ROOT / "docs" / "physics.md").read_text()))
+    groups = vars(config)
+    assert list(rows) == [f"{group}.{name}" for group in groups for name in vars(groups[group])]
+    for name, shown in rows.items():
+        group, field = name.split(".")
+        value = getattr(groups[group], field)
+        if isinstance(value, bool):
+            assert shown == str(value), name
+        elif isinstance(value, tuple):
+            assert [float(x) for x in shown.strip("()").split(",")] == list(value), name
+        else:
+            assert float(shown) == pytest.approx(value, rel=1e-6), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_files_exist(page):
+    text = page.read_text()
+    for target, anchor in LINK.findall(text):
+        if target.startswith("http"):
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
+    for name in SOURCE.findall(text):
+        new = f"`{name}` | new:" in text
+        assert new or (ROOT / name).exists(), name
