@@ -34,11 +34,10 @@ class Processes:
     local_rank: int = 0
 
     @classmethod
-    def join(cls, device_type: str) -> Processes:
+    def join(cls) -> Processes:
         """Join the processes that ``torchrun`` announces in the environment, or be alone.
 
-        Args:
-            device_type: ``cuda`` communicates by NCCL, ``cpu`` by gloo.
+        Tensors on a GPU are exchanged by NCCL, those on the CPU by gloo.
 
         Raises:
             ProcessLostError: the others could not be reached.
@@ -47,9 +46,10 @@ class Processes:
         if size == 1:
             return cls()
         rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
-        if device_type == "cuda":
-            torch.cuda.set_device(local_rank)
-        backend = "nccl" if device_type == "cuda" else "gloo"
+        on_gpu = torch.cuda.is_available() and dist.is_nccl_available()
+        if on_gpu:
+            torch.cuda.set_device(local_rank % torch.cuda.device_count())
+        backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
         processes = cls(rank, size, local_rank)
         processes.exchange(lambda: dist.init_process_group(backend, timeout=TIMEOUT))
         return processes
@@ -98,8 +98,7 @@ class Processes:
         Raises:
             ProcessLostError: another process has died.
         """
-        if self.size > 1:
-            self.exchange(dist.barrier)
+        self.sum(torch.zeros(1))
 
     def leave(self) -> None:
         """End the communication, without waiting for anyone."""

@@ -169,8 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keep_freed_memory()
     processes = Processes()
     try:
-        wanted = parsed.device or "auto"
-        processes = Processes.join(choose_device(wanted).type)
+        processes = Processes.join()
         (resume if parsed.resume else start)(parsed, processes)
     except InterruptedRunError as stop:
         print(stop, file=sys.stderr)

@@ -59,7 +59,7 @@ def test_alone_everything_is_the_identity():
 PAIR = """
 import torch
 from train_RL_agents.processes import Processes
-processes = Processes.join("cpu")
+processes = Processes.join()
 own = [torch.full((2, 2), float(processes.rank)), torch.tensor(10.0 * processes.rank)]
 processes.average(own)
 assert own[0].tolist() == [[0.5, 0.5], [0.5, 0.5]] and own[1].item() == 5.0, own
