@@ -36,6 +36,14 @@ def test_the_table_of_parameters_is_that_of_the_code():
             assert float(shown) == pytest.approx(value, rel=1e-6), name
 
 
+def test_every_direct_dependency_is_justified():
+    pinned = (ROOT / "requirements.txt").read_text().partition("# what the above")[0]
+    names = re.findall(r"^([\w-]+)==", pinned, re.MULTILINE)
+    page = (ROOT / "docs" / "decisions.md").read_text().partition("### Dependencies")[2]
+    listed = ", ".join(re.findall(r"^\| ([a-z, -]+) \|", page, re.MULTILINE)).split(", ")
+    assert sorted(listed) == sorted(["package", *names])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_files_exist(page):
     text = page.read_text()
