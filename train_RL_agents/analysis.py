@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,7 +120,7 @@ class AnalysisReceiver:
         self._metrics.write(json.dumps(line, allow_nan=False) + "\n")
         self._metrics.flush()
         for name, value in record.items():
-            tag = f"{mode}/{name}".replace(" ", "_")
+            tag = re.sub(r"[^-/\w.]+", "_", f"{mode}/{name}")
             if not isinstance(value, Mapping):
                 self._events.add_scalar(tag, value, step)
                 continue
