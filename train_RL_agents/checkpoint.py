@@ -65,6 +65,21 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     Raises:
         CheckpointError: the file is missing, damaged, or no checkpoint of this version.
     """
+    state = load_archive(path, device)
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        found = state.get("format") if isinstance(state, dict) else type(state).__name__
+        raise CheckpointError(
+            f"{path} has format {found!r}, not {FORMAT}: use the program version that wrote it"
+        )
+    return state
+
+
+def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
+    """Load a file of ``torch.save`` that holds only tensors and plain values.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or holds something else.
+    """
     if not path.is_file():
         raise CheckpointError(f"no checkpoint {str(path)!r}: check the name")
     try:
@@ -72,7 +87,7 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
             damaged = archive.testzip()
         if damaged is not None:
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
-        state = torch.load(path, map_location=device, weights_only=True)
+        return torch.load(path, map_location=device, weights_only=True)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -85,12 +100,6 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
         raise CheckpointError(
             f"{path} is damaged or no checkpoint ({error}): use another one of its folder"
         ) from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        found = state.get("format") if isinstance(state, dict) else type(state).__name__
-        raise CheckpointError(
-            f"{path} has format {found!r}, not {FORMAT}: use the program version that wrote it"
-        )
-    return state
 
 
 class CheckpointFolder:

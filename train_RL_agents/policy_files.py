@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.checkpoint import BEST, CheckpointError, load, newest
+from train_RL_agents.checkpoint import BEST, CheckpointError, load, load_archive, newest
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.config_files import config_from_plain
 from train_RL_agents.deployed_policy import is_torchscript, read_deployed
@@ -45,9 +44,7 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
 
 def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
-    path, device = Path(path), torch.device(device)
-    if path.is_dir():
-        path = _policy_of_folder(path)
+    path, device = policy_file(Path(path)), torch.device(device)
     if is_pretrained(path):
         return read_pretrained(path.parent, device)
     if path.suffix in PUBLISHED:
@@ -57,10 +54,16 @@ def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     return _read_checkpoint(path, device)
 
 
-def _policy_of_folder(folder: Path) -> Path:
-    """Return the file of a folder that holds its policy."""
-    places = (folder / WEIGHTS, folder / "checkpoints" / BEST, folder / BEST)
-    return next((file for file in places if file.is_file()), None) or newest(folder)
+def policy_file(path: Path) -> Path:
+    """Return the file of a folder that holds its policy; a file is its own.
+
+    Raises:
+        CheckpointError: the folder holds none.
+    """
+    if not path.is_dir():
+        return path
+    places = (path / WEIGHTS, path / "checkpoints" / BEST, path / BEST)
+    return next((file for file in places if file.is_file()), None) or newest(path)
 
 
 def _read_checkpoint(path: Path, device: torch.device) -> Policy:
@@ -84,7 +87,7 @@ def _read_npz(path: Path) -> dict[str, Tensor]:
 
 
 def _read_pth(path: Path) -> dict[str, Tensor]:
-    weights = torch.load(path, map_location="cpu", weights_only=True)
+    weights = load_archive(path)
     if not isinstance(weights, Mapping) or not all(
         isinstance(value, Tensor) for value in weights.values()
     ):
@@ -107,8 +110,6 @@ def _published(path: Path, device: torch.device) -> Policy:
         ValueError,
         EOFError,
         AttributeError,
-        RuntimeError,
-        pickle.UnpicklingError,
         zipfile.BadZipFile,
     ) as error:
         raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error

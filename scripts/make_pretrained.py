@@ -1,0 +1,153 @@
+"""Make a folder of ``pretrained/`` from a run: weights, settings, evaluation, provenance."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from train_RL_agents.analysis import METRICS, read_metrics
+from train_RL_agents.checkpoint import CheckpointError
+from train_RL_agents.devices import choose_device
+from train_RL_agents.evaluation import Evaluation, print_table, table_as_json
+from train_RL_agents.loaded_policy import Policy
+from train_RL_agents.policy_files import policy_file, read_policy
+from train_RL_agents.pretrained import write_pretrained
+from train_RL_agents.run_record import ROOT, RUN, run_record_of
+
+START = ("time", "commit", "versions", "device", "processes", "cpu_threads", "cpu_count")
+"""What a policy's provenance takes over from a start of its run."""
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line; a wrong one ends the program with status 2."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "run", type=Path, metavar="RUN", help="a run's folder, or a checkpoint of it"
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--episodes", type=int, default=1000, metavar="N", help="per stage")
+    parser.add_argument("--seed", type=int, default=1, help="of the evaluation")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    options = parser.parse_args(arguments)
+    if options.episodes < 1:
+        parser.error(f"--episodes is {options.episodes}: give 1 or more")
+    return options
+
+
+def make(options: argparse.Namespace, console: Console) -> None:
+    """Evaluate the policy, print the table, and write the folder.
+
+    Raises:
+        CheckpointError: the run has no readable policy, or no record of how it was made.
+        ConfigError: the device is not there.
+        OSError: a file cannot be written.
+    """
+    file = policy_file(options.run)
+    policy = read_policy(file, choose_device(options.device))
+    made = provenance(file, policy)
+    table = evaluate(policy, options, console)
+    write_pretrained(options.output, policy, table, made)
+
+
+def evaluate(policy: Policy, options: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Evaluate the policy as deployed; print and return the table."""
+    agent, config = policy.agent, policy.config
+    stages = config.evaluation.stages
+    evaluation = Evaluation(
+        stages,
+        (options.episodes,) * len(stages),
+        seed=options.seed,
+        config=config.env,
+        discrete=agent.discrete,
+        device=agent.device,
+        stack_k=config.stack_k,
+    )
+    results = evaluation.run(agent.act)
+    print_table(results, f"{agent.name}, seed {options.seed}", console)
+    return {"seed": options.seed, **table_as_json(results)}
+
+
+def provenance(file: Path, policy: Policy) -> dict[str, Any]:
+    """Return how a policy was made, as JSON values.
+
+    Args:
+        file: its checkpoint, inside its run's folder.
+        policy: the policy.
+
+    Raises:
+        CheckpointError: the run has no ``run.json``.
+    """
+    record = run_record_of(file)
+    if record is None:
+        raise CheckpointError(
+            f"{file} lies in no run: without {RUN} nobody could tell how it was trained"
+        )
+    starts = [
+        {name: start[name] for name in START}
+        | {"command": command_of(start["command"]), "uncommitted_changes": bool(start["diff"])}
+        for start in record["starts"]
+    ]
+    step = policy.origin["step"]
+    return {
+        "agent": policy.agent.name,
+        "checkpoint": policy.origin["file"],
+        "checkpoint_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "step": step,
+        "commit": policy.origin["commit"],
+        "training_s": elapsed_at(step, file),
+        "starts": starts,
+    }
+
+
+def command_of(command: Sequence[str]) -> str:
+    """Return a command without what only the machine it ran on knows: places of files."""
+    words = ["python"]
+    for word in command[1:]:
+        path = Path(word)
+        if path.is_absolute():
+            inside = path.is_relative_to(ROOT)
+            word = str(path.relative_to(ROOT)) if inside else path.name
+        words.append(word)
+    return shlex.join(words)
+
+
+def elapsed_at(step: int, file: Path) -> float | None:
+    """Return the time the run had taken at a step [s], from its log; None if it does not say."""
+    for folder in file.resolve().parents[:2]:
+        log = folder / METRICS
+        if log.is_file():
+            records = [entry for entry in read_metrics(log) if entry["step"] <= step]
+            times = [entry["elapsed_s"] for entry in records if "elapsed_s" in entry]
+            return times[-1] if times else None
+    return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the folder as the command line says.
+
+    Args:
+        arguments: command line; the process's own if None.
+
+    Returns:
+        Exit status: 0, or 1 if the run or the output is of no use.
+    """
+    options = parse(arguments)
+    try:
+        make(options, Console())
+    except (CheckpointError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    size = sum(file.stat().st_size for file in options.output.iterdir())
+    print(f"{options.output}: {size / 1000:.0f} kB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+// An action planner as it runs on a vessel: loads an exported policy with LibTorch, calls it for one
+// observation at a time in float64, and chooses the action from what the network returns.
+//
+// planner_node MODEL.pt < observations
+//
+// A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
+// mask; for a network that takes quantile fractions, 32 of them; for one that returns mean and
+// spread, 2 standard normal numbers. A line of output is the action: a pair, or an index.
+
+#include <torch/script.h>
+
+#include <cmath>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int64_t kSelf = 7, kObjects = 5, kFeatures = 5, kTaus = 32, kThrusters = 2;
+
+/// Numbers of one line, taken from the front.
+class Numbers {
+ public:
+  explicit Numbers(const std::string& line) {
+    std::istringstream stream(line);
+    for (double number; stream >> number;) values_.push_back(number);
+  }
+
+  torch::Tensor take(at::IntArrayRef shape) {
+    const int64_t count = c10::multiply_integers(shape);
+    if (used_ + count > static_cast<int64_t>(values_.size()))
+      throw std::runtime_error("a line is too short: " + std::to_string(values_.size()) + " numbers");
+    const auto* first = values_.data() + used_;
+    used_ += count;
+    return torch::tensor(std::vector<double>(first, first + count), torch::kFloat64).reshape(shape);
+  }
+
+  bool all_taken() const { return used_ == static_cast<int64_t>(values_.size()); }
+
+ private:
+  std::vector<double> values_;
+  int64_t used_ = 0;
+};
+
+/// The list of numbers under "support" in the description inside the file; empty if there is none.
+torch::Tensor support_of(const std::string& description) {
+  const auto key = description.find("\"support\": [");
+  if (key == std::string::npos) return {};
+  const auto first = description.find('[', key) + 1;
+  auto list = description.substr(first, description.find(']', first) - first);
+  for (char& character : list)
+    if (character == ',') character = ' ';
+  std::istringstream stream(list);
+  std::vector<double> values;
+  for (double value; stream >> value;) values.push_back(value);
+  return torch::tensor(values, torch::kFloat64);
+}
+
+int64_t best(const torch::Tensor& values) { return values.argmax(-1).item<int64_t>(); }
+
+void print_pair(const torch::Tensor& action) {
+  std::cout << action[0][0].item<double>() << ' ' << action[0][1].item<double>() << '\n';
+}
+
+void plan(torch::jit::Module& model, const torch::Tensor& support, Numbers numbers) {
+  const auto self = numbers.take({1, kSelf});
+  const auto objects = numbers.take({1, kObjects, kFeatures});
+  const auto mask = numbers.take({1, kObjects});
+  std::vector<torch::jit::IValue> arguments{
+      c10::ivalue::Tuple::create({self, objects, mask})};
+  const bool takes_fractions = model.get_method("forward").num_inputs() == 3;  // with `self`
+  if (takes_fractions) arguments.emplace_back(numbers.take({1, kTaus}));
+
+  const auto answer = model.forward(arguments);
+  if (answer.isTuple()) {
+    const auto parts = answer.toTuple()->elements();
+    const auto z = parts[0].toTensor() + parts[1].toTensor().exp() * numbers.take({1, kThrusters});
+    print_pair(2.0 / M_PI * torch::atan(z));
+  } else {
+    const auto result = answer.toTensor();
+    if (result.scalar_type() != torch::kFloat64) throw std::runtime_error("not float64");
+    if (takes_fractions) {
+      std::cout << best(result.mean(1)) << '\n';
+    } else if (result.dim() == 3) {
+      std::cout << best(torch::matmul(result, support)) << '\n';
+    } else if (result.size(1) == kThrusters) {
+      print_pair(result);
+    } else {
+      std::cout << best(result) << '\n';
+    }
+  }
+  if (!numbers.all_taken()) throw std::runtime_error("a line is too long");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::cerr << "usage: planner_node MODEL.pt < observations\n";
+    return 2;
+  }
+  try {
+    torch::NoGradGuard no_gradients;
+    torch::jit::ExtraFilesMap files{{"marinenav.json", ""}};
+    auto model = torch::jit::load(arguments[1], torch::kCPU, files);
+    const auto support = support_of(files["marinenav.json"]);
+    std::cout.precision(17);
+    for (std::string line; std::getline(std::cin, line);) plan(model, support, Numbers(line));
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}

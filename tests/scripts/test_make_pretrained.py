@@ -1,0 +1,95 @@
+"""The folder that is made of a run, and what it tells of the run."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+
+from scripts import make_pretrained
+from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents.policy_files import load_policy
+from train_RL_agents.run_record import ROOT
+
+START = {
+    "time": "2025-01-01T00:00:00+00:00",
+    "command": [
+        "/venv/bin/python",
+        f"{ROOT}/train_RL_agents/train.py",
+        "--output",
+        "/far/away/run",
+    ],
+    "commit": "abc",
+    "diff": "+a line",
+    "versions": {"torch": "2.13.0"},
+    "device": "cpu: x86_64",
+    "processes": 1,
+    "cpu_threads": 2,
+    "cpu_count": 2,
+    "platform": "Linux",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run's folder with a best checkpoint of step 5."""
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    save_policy(
+        folder / "checkpoints" / "best.pt",
+        "AC-IQN",
+        evaluation={"stages": [[1, 0, 0, 30.0], [2, 0, 0, 30.0]]},
+    )
+    (folder / "run.json").write_text(json.dumps({"seed": 0, "starts": [START, START]}))
+    records = [
+        {"mode": "train", "step": 3, "elapsed_s": 30.0},
+        {"mode": "evaluation", "step": 5, "elapsed_s": 50.0},
+        {"mode": "train", "step": 8, "elapsed_s": 80.0},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in records))
+    return folder
+
+
+def make(run, output, *options):
+    return make_pretrained.main([str(run), "--output", str(output), "--device", "cpu", *options])
+
+
+def test_a_folder_of_a_run(run, tmp_path, capsys):
+    output = tmp_path / "pretrained" / "ac_iqn"
+    assert make(run, output, "--episodes", "2", "--seed", "7") == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[-1].startswith(f"{output}: 2")
+    assert "AC-IQN, seed 7" in printed
+
+    agent, _ = load_policy(output)
+    own, _ = load_policy(run)
+    for key, value in agent.actor.state_dict().items():
+        assert torch.equal(value, own.actor.state_dict()[key])
+
+    table = json.loads((output / "evaluation.json").read_text())
+    assert table["seed"] == 7
+    assert [row["episodes"] for row in table["stages"]] == [2, 2]
+    assert 0.0 <= table["stages"][0]["success"] <= 1.0
+
+    made = json.loads((output / "provenance.json").read_text())
+    checkpoint = (run / "checkpoints" / "best.pt").read_bytes()
+    assert made["checkpoint_sha256"] == hashlib.sha256(checkpoint).hexdigest()
+    assert (made["agent"], made["checkpoint"]) == ("AC-IQN", "best.pt")
+    assert (made["step"], made["commit"], made["training_s"]) == (5, "abc", 50.0)
+    assert len(made["starts"]) == 2
+    start = made["starts"][0]
+    assert start["command"] == "python train_RL_agents/train.py --output run"
+    assert start["uncommitted_changes"] is True
+    assert "/" not in "".join(map(str, start["versions"].values()))
+
+
+def test_bad_input(run, tmp_path, capsys):
+    output = tmp_path / "out"
+    assert make(tmp_path / "none", output) == 1
+    assert "no checkpoint" in capsys.readouterr().err
+    (run / "run.json").unlink()
+    assert make(run, output) == 1
+    assert "without run.json nobody could tell how it was trained" in capsys.readouterr().err
+    assert not output.exists()
+    with pytest.raises(SystemExit, match="2"):
+        make(run, output, "--episodes", "0")

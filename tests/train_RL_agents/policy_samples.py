@@ -1,0 +1,49 @@
+"""Files of untrained policies, for the tests of what reads and exports them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from marinenav_env.episodes import read_episode
+from marinenav_env.observation import Observation
+from train_RL_agents import checkpoint
+from train_RL_agents.config import TrainConfig
+from train_RL_agents.config_files import config_from_plain
+from train_RL_agents.loaded_policy import build_agent
+from train_RL_agents.settings import plain
+
+EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
+OUTPUTS = {
+    "AC-IQN": [(2,)],
+    "DDPG": [(2,)],
+    "SAC": [(2,), (2,)],
+    "DQN": [(25,)],
+    "IQN": [(32, 25)],
+    "Rainbow": [(25, 51)],
+}
+"""What the deployed network of each agent returns for one robot, and how many tensors."""
+
+
+def save_policy(path: Path, name: str, **settings: object) -> TrainConfig:
+    """Save a checkpoint of an untrained agent, always the same, and return its settings.
+
+    Its weights are larger than usual, so that what it sees decides what it does.
+    """
+    torch.manual_seed(0)
+    config = config_from_plain({"agent": name, **settings})
+    agent = build_agent(config, "cpu")
+    with torch.no_grad():
+        for parameter in agent.actor.parameters():
+            parameter.mul_(2.0)
+    state = {"step": 5, "config": plain(config), "model": agent.training_state()}
+    checkpoint.save(path, state)
+    return config
+
+
+def recorded_observation(name: str = "calm_policy_5r_4o.json") -> Observation:
+    """Return what the robots of a recorded episode of the published simulator saw, [B, ...]."""
+    log = read_episode(EPISODES / name).recorded.obs
+    parts = (log.ego, log.objects, log.mask)
+    return Observation(*(torch.from_numpy(part[log.present]) for part in parts))
