@@ -141,6 +141,18 @@ class ColregsConfig:
     head_on_x_max: float = 17.0  # m
     head_on_y_half: float = 4.5  # m
 
+    def __post_init__(self) -> None:
+        """Raises ConfigError for zones that cannot be told apart."""
+        for name in ("min_speed", "margin"):
+            value = getattr(self, name)
+            _require(value >= 0, f"colregs.{name}", value, "must not be negative")
+        _require(
+            self.crossing_x_max > 0,
+            "colregs.crossing_x_max",
+            self.crossing_x_max,
+            "give a positive distance in metres, or the zone's front corner has no slope",
+        )
+
 
 @dataclass(frozen=True)
 class RewardConfig:
@@ -152,6 +164,15 @@ class RewardConfig:
     goal: float = 10.0
     goal_distance: float = 2.0  # m, within which the goal counts as reached
 
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a goal that cannot be reached."""
+        _require(
+            self.goal_distance > 0,
+            "reward.goal_distance",
+            self.goal_distance,
+            "give a positive distance in metres",
+        )
+
 
 @dataclass(frozen=True)
 class CurrentConfig:
@@ -162,6 +183,18 @@ class CurrentConfig:
     edge_speed_max: float = 3.0  # m/s
     same_sense_speed: float = 1.0  # m/s, greatest opposing speed between same-sense cores
     opposite_ratio: float = 0.8  # greatest share of the weaker core's edge speed
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for vortices that have no size or speed."""
+        for name in ("core_radius", "edge_speed_min", "same_sense_speed", "opposite_ratio"):
+            value = getattr(self, name)
+            _require(value > 0, f"current.{name}", value, "must be positive")
+        _require(
+            self.edge_speed_min <= self.edge_speed_max,
+            "current.edge_speed_min",
+            self.edge_speed_min,
+            f"must not exceed edge_speed_max = {self.edge_speed_max}",
+        )
 
 
 @dataclass(frozen=True)
@@ -179,6 +212,9 @@ class ScenarioConfig:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a map in which nothing can be placed."""
+        for name in ("start_margin", "clear_radius", "buoy_margin"):
+            value = getattr(self, name)
+            _require(value >= 0, f"scenario.{name}", value, "must not be negative")
         for name in ("width", "height"):
             value = getattr(self, name)
             _require(

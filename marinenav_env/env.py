@@ -84,6 +84,23 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
     return tuple(stages)
 
 
+def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
+    """The slots, or as many as the stages need.
+
+    Raises:
+        ConfigError: a stage needs more than there are.
+    """
+    needed = Slots(*(max(getattr(stage, n) for stage in stages) for n in Slots._fields))
+    if slots is None:
+        return needed
+    for name, given, least in zip(Slots._fields, slots, needed, strict=True):
+        if given < least:
+            raise ConfigError(
+                f"slots.{name} = {given}: a stage places {least} {name}; give at least {least}"
+            )
+    return slots
+
+
 class MarineNavEnv(EnvBase):
     """W worlds of several vessels among buoys and currents; batch size [W].
 
@@ -134,11 +151,11 @@ class MarineNavEnv(EnvBase):
         """See the class."""
         device = check_device(device)
         self._check_options(worlds, dtype, info_mode, stack_k)
+        self._check_randomness(worlds, seed, first_world)
         self.config = config or EnvConfig()
         self.stages = check_stages(stages, self.config)
         super().__init__(device=device, batch_size=torch.Size([worlds]))
-        needed = Slots(*(max(getattr(s, n) for s in self.stages) for n in Slots._fields))
-        self.slots = slots or needed
+        self.slots = check_slots(slots, self.stages)
         self.worlds, self.robots = worlds, self.slots.robots
         self.discrete, self.real_dtype = discrete, dtype
         self.info_mode, self.stack_k = info_mode, stack_k
@@ -166,6 +183,16 @@ class MarineNavEnv(EnvBase):
             raise ConfigError(f"info_mode = {info_mode!r}: use one of {', '.join(INFO_MODES)}")
         if stack_k < 1:
             raise ConfigError(f"stack_k = {stack_k}: give at least 1 frame")
+
+    @staticmethod
+    def _check_randomness(worlds: int, seed: int, first_world: int) -> None:
+        if not -(2**63) <= seed < 2**63:
+            raise ConfigError(f"seed = {seed}: give a whole number of 64 bits")
+        if not 0 <= first_world <= 2**32 - worlds:
+            raise ConfigError(
+                f"first_world = {first_world}: worlds are numbered from 0 to 2**32 - 1; give 0 to"
+                f" {2**32 - worlds}"
+            )
 
     # ---- training path ------------------------------------------------------------------------
 
@@ -272,7 +299,7 @@ class MarineNavEnv(EnvBase):
     # ---- TorchRL face -------------------------------------------------------------------------
 
     def _make_specs(self) -> None:
-        w, r, k = self.worlds, self.robots, self.stack_k
+        w, r = self.worlds, self.robots
         place = {"device": self.device}
 
         def real(*shape: int) -> Unbounded:

@@ -35,11 +35,8 @@ struct SomeThreads {
   }
 };
 
-using InOrder = CpuLauncher<OneThread>;
-using OverThreads = CpuLauncher<SomeThreads>;
-
 /// Runs each phase whole, as CUDA does, its indices in random order.
-struct Shuffled {
+struct RandomOrder {
   mutable std::mt19937 random{1};
 
   template <class Phase>
@@ -56,5 +53,28 @@ struct Shuffled {
     (run(phases, worlds, robots), ...);
   }
 };
+
+/// A phase compiled once, however many launchers run it: what keeps the compile time down.
+template <class Phase>
+struct Outlined {
+  using Value = typename Phase::Value;
+  static constexpr bool kPerRobot = Phase::kPerRobot;
+  Phase phase;
+  __attribute__((noinline)) void operator()(int r, int w) const { phase(r, w); }
+};
+
+template <class Launcher>
+struct Outlining {
+  Launcher launcher;
+
+  template <class... Phases>
+  void operator()(int worlds, int robots, const Phases&... phases) const {
+    launcher(worlds, robots, Outlined<Phases>{phases}...);
+  }
+};
+
+using InOrder = Outlining<CpuLauncher<OneThread>>;
+using OverThreads = Outlining<CpuLauncher<SomeThreads>>;
+using Shuffled = Outlining<RandomOrder>;
 
 }  // namespace marinenav::test

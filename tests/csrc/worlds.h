@@ -155,7 +155,7 @@ Rollout rollout(const Inputs& inputs, const Shape& shape, bool discrete, int ste
   const ActionView<T> action{discrete ? nullptr : worlds.continuous.data(),
                              discrete ? worlds.discrete.data() : nullptr};
   Rollout result;
-  run_reset<T>(launcher, s, worlds.params, nullptr, worlds.odd.view(), shape.frames,
+  run_reset<V>(launcher, s, worlds.params, nullptr, worlds.odd.view(), shape.frames,
                worlds.live.data());
   result.digests.push_back(worlds.digest());
   for (int t = 0; t < steps; ++t) {
@@ -170,7 +170,7 @@ Rollout rollout(const Inputs& inputs, const Shape& shape, bool discrete, int ste
     run_step<V>(launcher, s, worlds.params, action, before.view(), after.view(), shape.frames,
                 worlds.results());
     result.digests.push_back(worlds.digest());
-    run_reset<T>(launcher, s, worlds.params, worlds.done.data(), after.view(), shape.frames,
+    run_reset<V>(launcher, s, worlds.params, worlds.done.data(), after.view(), shape.frames,
                  worlds.live.data());
     result.digests.push_back(worlds.digest());
   }

@@ -1,13 +1,15 @@
 """The C++ core without torch: compiles `tests/csrc/test_core.cpp` and runs it.
 
-Under the address and undefined-behaviour sanitizers for this machine, and once more for each older
-instruction set that it also runs, whose results must have the same bits.
+Under the address and undefined-behaviour sanitizers for this machine, with the flags of the
+operators, and for each older instruction set that it also runs: all must give the same bits.
 """
 
 import hashlib
+import importlib.util
 import os
 import platform
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,15 +21,24 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "csrc" / "test_core.cpp"
 INCLUDES = (ROOT / "marinenav_env" / "csrc", PROGRAM.parent)
 SANITIZERS = "-fsanitize=address,undefined,float-cast-overflow"
-NATIVE = ("-O1", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
+SANITIZED = ("-O1", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
 
 
-def older_instruction_sets() -> list[str]:
-    """Values of -march that this machine runs but would not choose."""
+def other_builds() -> dict[str, tuple[str, ...]]:
+    """Flags of builds for this machine that must give the same bits as the sanitized one."""
+    spec = importlib.util.spec_from_file_location("marinenav_setup", ROOT / "setup.py")
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    builds = {"operators": tuple(setup.cxx_flags(os.environ))}
     cpuinfo = Path("/proc/cpuinfo")
-    if platform.machine() != "x86_64" or not cpuinfo.exists():
-        return []
-    return ["x86-64", "x86-64-v3"] if " avx2 " in cpuinfo.read_text() else ["x86-64"]
+    if platform.machine() == "x86_64" and cpuinfo.exists():
+        builds["x86-64"] = ("-O0", "-g0", "-march=x86-64")
+        if " avx2 " in cpuinfo.read_text():
+            builds["x86-64-v3"] = ("-O0", "-g0", "-march=x86-64-v3")
+    return builds
+
+
+OTHER_BUILDS = other_builds()
 
 
 def build(name: str, *flags: str) -> Path:
@@ -77,23 +88,30 @@ def digests(output: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def native() -> Path:
-    """The program under the sanitizers."""
-    return build("sanitized", *NATIVE)
+def programs() -> dict[str, Path]:
+    """The program under the sanitizers and the other builds of it, compiled at the same time."""
+    builds = {"sanitized": SANITIZED, **OTHER_BUILDS}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        paths = pool.map(lambda name: build(name, *builds[name]), builds)
+    return dict(zip(builds, paths, strict=True))
 
 
-def test_core_under_sanitizers(native):
+@pytest.fixture(scope="module")
+def sanitized_output(programs) -> str:
+    """What the checks say under the sanitizers."""
+    return checked_output(programs["sanitized"])
+
+
+def test_core_under_sanitizers(sanitized_output):
     """Functions, Philox, order of execution, lanes against scalars, bad actions."""
-    output = checked_output(native)
-    print(output)
-    assert len(digests(output)) == 3
+    print(sanitized_output)
+    assert len(digests(sanitized_output)) == 3
 
 
-@pytest.mark.parametrize("arch", older_instruction_sets())
-def test_instruction_sets_give_the_same_bits(native, arch):
-    older = build(arch, "-O0", "-g0", f"-march={arch}")
-    assert digests(checked_output(older)) == digests(checked_output(native))
+@pytest.mark.parametrize("name", OTHER_BUILDS)
+def test_other_builds_give_the_same_bits(programs, sanitized_output, name):
+    assert digests(checked_output(programs[name])) == digests(sanitized_output)
 
 
-def test_program_wants_its_parameters(native):
-    assert run(native, EnvConfig().flat()[1:]).returncode == 2
+def test_program_wants_its_parameters(programs):
+    assert run(programs["sanitized"], EnvConfig().flat()[1:]).returncode == 2
