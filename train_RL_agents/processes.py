@@ -83,6 +83,18 @@ class Processes:
         for tensor in tensors:
             self.exchange(lambda tensor=tensor: dist.broadcast(tensor, 0))
 
+    def agree(self, text: str) -> str:
+        """Return the first process's text in every process.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        if self.size == 1:
+            return text
+        texts = [text]
+        self.exchange(lambda: dist.broadcast_object_list(texts, 0))
+        return texts[0]
+
     def sum(self, tensor: Tensor) -> None:
         """Replace ``tensor`` by its sum over the processes.
 

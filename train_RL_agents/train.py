@@ -97,7 +97,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
         overrides=[*arguments.overrides, *_flags(arguments)],
     )
     seeds = tuple(arguments.seed or seeds)
-    moment = datetime.now().strftime("%Y%m%d-%H%M%S")
+    moment = processes.agree(datetime.now().strftime("%Y%m%d-%H%M%S"))
     output_dir = Path(arguments.output or folder or f"runs/{config.agent}-{moment}")
     if (output_dir / RUN).exists() or (output_dir / sweep.SWEEP).exists():
         raise SettingsError(

@@ -300,6 +300,13 @@ class TorchRLTrainer:
         )
 
     def _robots_placed(self) -> float:
-        """Robots that act in an iteration before anything is measured: all that are placed."""
+        """Robots that act in an iteration before anything is measured: all that are placed.
+
+        It is the mean over the processes, so that all of them do equally many updates.
+        """
         robots = [stage.robots for stage in self.config.curriculum.stages]
-        return float(sum(robots[stage] for stage in self._stages().tolist()))
+        processes = self.processes.size
+        stages = self.schedules.curriculum.stages(
+            self.counters.step, self.config.worlds * processes, 0
+        )
+        return sum(robots[stage] for stage in stages.tolist()) / processes

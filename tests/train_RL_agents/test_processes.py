@@ -17,10 +17,10 @@ from train_RL_agents.processes import Processes
 
 ROOT = Path(train.__file__).parent.parent
 SHORT = [
-    "worlds=6",
+    "worlds=2",  # 7 robots in one process, 10 in the other
     "total_steps=480",
     "updates.batch_size=16",
-    "updates.replay_ratio=0.5",
+    "updates.replay_ratio=2",
     "updates.warmup_transitions=50",
     "replay.capacity=3000",
     "log.interval_steps=120",
