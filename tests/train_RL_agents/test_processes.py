@@ -91,7 +91,7 @@ def test_averages_sums_and_broadcasts_of_two(tmp_path):
 @torchrun
 def test_two_processes_have_identical_weights_and_own_worlds(tmp_path):
     process = start(tmp_path)
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     folder = checkpoint.CheckpointFolder(tmp_path / "checkpoints")
     first, second = (checkpoint.load(folder.path(480, rank)) for rank in (0, 1))
@@ -121,8 +121,8 @@ def test_a_dying_process_ends_the_run_and_leaves_a_checkpoint(tmp_path):
     victim = int(workers.stdout.split()[-1])
     os.kill(victim, signal.SIGKILL)
     killed = time.monotonic()
-    output, _ = process.communicate(timeout=60)
-    assert time.monotonic() - killed < 20
+    output, _ = process.communicate(timeout=120)
+    assert time.monotonic() - killed < 30
     assert process.returncode != 0
     assert "lost contact with another one" in output
     newest = checkpoint.newest(tmp_path)

@@ -223,7 +223,7 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
         time.sleep(0.05)
         assert process.poll() is None
     process.send_signal(number)
-    _, messages = process.communicate(timeout=30)
+    _, messages = process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert f"stopped by {signal.Signals(number).name} at step" in messages
     newest = checkpoint.newest(tmp_path)
