@@ -107,6 +107,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     if len(seeds) == 1:
         train_one(dataclasses.replace(config, seed=seeds[0]), output_dir, processes, None)
         return
+    processes.wait()  # all have seen that the folder is free
     if processes.first:
         sweep.write_sweep(output_dir, seeds, plain(config))
     train_seeds(config, seeds, output_dir, processes)
