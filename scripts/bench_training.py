@@ -33,7 +33,7 @@ class Training:
         self.trainer = TorchRLTrainer(self.config, folder, case.device)
         self.device, self.robot_steps = case.device, 0.0
         learner = self.trainer.learner
-        learner.start(self.trainer.curriculum.stages(0, case.worlds))
+        learner.start(torch.zeros(case.worlds, dtype=torch.int64))  # there is one stage
         for _ in range(learner.replay.rows):
             learner.collect()
         learner.statistics.clear()
@@ -42,11 +42,12 @@ class Training:
         self.log()
 
     def iterate(self) -> None:
-        """Do one iteration."""
+        """Do one iteration, as `TorchRLTrainer.train` does."""
         trainer = self.trainer
         trainer.follow_schedules()
         trainer.learner.collect()
-        for _ in range(trainer.updates_due()):
+        updates = trainer.counters.advance(trainer.steps_per_iteration, self.config.updates)
+        for _ in range(updates):
             trainer.learner.learn()
         if trainer.due(self.config.log.interval_steps):
             self.log()
@@ -100,6 +101,7 @@ def measure_training(case: Case, effort: Effort, peak_flops_per_s: float) -> dic
         training = Training(case, Path(folder))
         trial, _ = training.repeat(2)
         iterations = max(2, round(effort.seconds / (trial.seconds / trial.decisions)))
+        training.repeat(iterations)
         updates, before = training.trainer.counters.updates, Memory.now(case.device)
         repeats, laps = [], []
         for _ in range(effort.repeats):
