@@ -47,7 +47,8 @@ def build(name: str, *flags: str) -> Path:
     common = ("-std=c++17", "-ffp-contract=off", "-pthread", "-Wno-psabi")
     command = [compiler, *common, *flags, *(f"-I{path}" for path in INCLUDES), str(PROGRAM)]
     digest = hashlib.sha256(repr(command).encode())
-    for path in sorted(path for folder in INCLUDES for path in folder.rglob("*.*")):
+    headers = sorted(path for folder in INCLUDES for path in folder.rglob("*.h"))
+    for path in (PROGRAM, *headers):
         digest.update(path.read_bytes())
     folder = ROOT / "build" / "test_core"
     program = folder / f"{name}-{digest.hexdigest()[:16]}"
