@@ -269,3 +269,22 @@ def test_settings_outside_their_bounds_are_refused(name, settings):
     field = next(iter(settings))
     with pytest.raises(SettingsError, match=field):
         AGENTS[name].Config(**settings)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_acting_average_follows_the_learned_network_and_acts(name):
+    share = 0.25
+    agent = make_agent(name, acting_average=share)
+    before = [p.detach().clone() for p in agent.policy_network.parameters()]
+    agent.update(random_batch(agent, 32))
+    learned = [p.detach() for p in agent.policy_network.parameters()]
+    assert any(not torch.equal(a, b) for a, b in zip(before, learned, strict=True))
+    for old, new, average in zip(before, learned, agent.actor.parameters(), strict=True):
+        torch.testing.assert_close(average, old + share * (new - old))
+    observation = random_observation(200)
+    acted, explored = agent.act(observation, mean=True), agent.explore(observation)
+    with torch.no_grad():
+        for parameter in agent.policy_network.parameters():
+            parameter.fill_(0.01)
+    assert torch.equal(agent.act(observation, mean=True), acted)
+    assert not torch.equal(agent.explore(observation), explored)

@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
@@ -57,14 +57,15 @@ class ACIQN(Agent):
         )
 
     @property
-    def actor(self) -> DeterministicActor:
+    def policy_network(self) -> DeterministicActor:
         """The network `actor(observation) -> [..., A]`."""
         return self.policy
 
-    @torch.no_grad()
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: Observation, *, mean: bool = False
+    ) -> Tensor:
         """Return the actor's action `[..., A]`; it is its own mean."""
-        return self.policy(observation)
+        return network(observation)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Quantile Huber loss of the critic; minus the mean quantile of the actor's action."""

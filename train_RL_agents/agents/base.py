@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -44,6 +45,9 @@ class AgentConfig(Settings):
     """Sample by priority; `update` then returns the new priorities."""
     polyak: float = setting(0.01, unit="1/update", source=PROTOTYPE, low=0.0, high=1.0)
     """Share of the networks that enters their targets at every update."""
+    acting_average: float = setting(0.0, unit="1/update", source=CHOICE, low=0.0, high=1.0)
+    """Act as deployed with an exponential average of the acting network, which takes this share of
+    the learned one at every update; 0 acts with the learned network itself."""
     max_grad_norm: float | None = setting(10.0, unit="-", source=CHOICE, low=1e-9)
     """Gradients of a network are scaled down to this Euclidean norm; null leaves them alone."""
     autocast: bool = setting(False, unit="-", source=CHOICE)
@@ -118,11 +122,17 @@ class Agent(nn.Module, abc.ABC):
         self.device = torch.device(device)
         self.actions = actions if actions is not None else (25 if self.discrete else 2)
         self.gradient_sync: Callable[[list[Tensor]], None] | None = None
+        self.average: nn.Module | None = None
 
     @property
     @abc.abstractmethod
+    def policy_network(self) -> nn.Module:
+        """The network that learns to act, a child of this module."""
+
+    @property
     def actor(self) -> nn.Module:
-        """The network that acts, as it is exported: `actor(observation)`."""
+        """The network that acts as deployed, as it is exported: `actor(observation)`."""
+        return self.policy_network if self.average is None else self.average
 
     def actor_inputs(self) -> dict[str, Tensor]:
         """Return what `actor` takes after the observation: name and value `[N]` for one robot."""
@@ -138,6 +148,12 @@ class Agent(nn.Module, abc.ABC):
         return cls.Config()
 
     @abc.abstractmethod
+    def choose(
+        self, network: nn.Module, observation: Observation, *, mean: bool = False
+    ) -> Tensor:
+        """Choose actions by a network like `policy_network`; arguments and result as in `act`."""
+
+    @torch.no_grad()
     def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
         """Act as deployed, for any leading dimensions.
 
@@ -148,11 +164,13 @@ class Agent(nn.Module, abc.ABC):
         Returns:
             `[...]` int64 (discrete) or `[..., A]` in (-1, 1).
         """
+        return self.choose(self.actor, observation, mean=mean)
 
+    @torch.no_grad()
     def explore(self, observation: Observation) -> Tensor:
-        """Act while collecting, before any epsilon: as `act`, unless overridden."""
+        """Act while collecting, before any epsilon: by the learned network."""
         with self.precision():
-            action = self.act(observation)
+            action = self.choose(self.policy_network, observation)
         return action if self.discrete else action.to(observation.ego.dtype)
 
     @abc.abstractmethod
@@ -173,6 +191,8 @@ class Agent(nn.Module, abc.ABC):
             groups: by the name of its loss, the parameters that descend it and their Adam rate.
             targets: pairs (network, target network); a target follows by Polyak averaging.
         """
+        if self.config.acting_average > 0.0:
+            self.average = copy.deepcopy(self.policy_network).requires_grad_(False)
         self.to(self.device)
         self._rates = {name: rate for name, (_, rate) in groups.items()}
         self._rate_scale: Tensor | float = 1.0
@@ -238,6 +258,11 @@ class Agent(nn.Module, abc.ABC):
         if self._targets:
             with torch.no_grad():
                 torch._foreach_lerp_(self._targets, self._sources, self.config.polyak)
+        if self.average is not None:
+            with torch.no_grad():
+                averages = list(self.average.parameters())
+                learned = list(self.policy_network.parameters())
+                torch._foreach_lerp_(averages, learned, self.config.acting_average)
         return metrics
 
     def _clip(self, gradients: Sequence[Tensor]) -> Tensor:

@@ -9,7 +9,7 @@ import copy
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
@@ -55,14 +55,15 @@ class DDPG(Agent):
         )
 
     @property
-    def actor(self) -> DeterministicActor:
+    def policy_network(self) -> DeterministicActor:
         """The network `actor(observation) -> [..., A]`."""
         return self.policy
 
-    @torch.no_grad()
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: Observation, *, mean: bool = False
+    ) -> Tensor:
         """Return the actor's action `[..., A]`; it is its own mean."""
-        return self.policy(observation)
+        return network(observation)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared error of the critic; minus the value of the actor's action."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
@@ -54,14 +54,15 @@ class DQN(Agent):
         )
 
     @property
-    def actor(self) -> QNetwork:
+    def policy_network(self) -> QNetwork:
         """The network `actor(observation) -> action values [..., A]`."""
         return self.network
 
-    @torch.no_grad()
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: Observation, *, mean: bool = False
+    ) -> Tensor:
         """Return the action `[...]` of the largest value."""
-        return self.network(observation).argmax(-1)
+        return network(observation).argmax(-1)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Huber loss of the taken action's value."""

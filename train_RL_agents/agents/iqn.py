@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
@@ -63,7 +63,7 @@ class IQN(Agent):
         )
 
     @property
-    def actor(self) -> QuantileQNetwork:
+    def policy_network(self) -> QuantileQNetwork:
         """The network `actor(observation, taus [..., N]) -> quantiles [..., N, A]`."""
         return self.network
 
@@ -80,24 +80,25 @@ class IQN(Agent):
         """
         return cls.Config(random_acting_taus=True)
 
-    @torch.no_grad()
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: Observation, *, mean: bool = False
+    ) -> Tensor:
         """Return the action `[...]` of the largest mean over the acting fractions."""
         taus = self.acting_taus
         if self.config.random_acting_taus:
             robots = observation.ego.shape[:-1]
             taus = torch.rand(*robots, taus.shape[0], device=taus.device)  # [..., N]
-        return self._greedy(observation, taus)
+        return self._greedy(network, observation, taus)
 
     @torch.no_grad()
     def explore(self, observation: Observation) -> Tensor:
         """Return the action `[...]` of the largest mean over the fewer exploring fractions."""
         with self.precision():
-            return self._greedy(observation, self.exploring_taus)
+            return self._greedy(self.network, observation, self.exploring_taus)
 
-    def _greedy(self, observation: Observation, taus: Tensor) -> Tensor:
+    def _greedy(self, network: nn.Module, observation: Observation, taus: Tensor) -> Tensor:
         taus = distort(taus, observation, self.config, self.dims)  # [N] or [..., N]
-        return self.network(observation, taus).mean(-2).argmax(-1)
+        return network(observation, taus).mean(-2).argmax(-1)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Quantile Huber loss of the taken action's quantiles."""

@@ -194,7 +194,7 @@ class Rainbow(Agent):
         )
 
     @property
-    def actor(self) -> RainbowNetwork:
+    def policy_network(self) -> RainbowNetwork:
         """The network `actor(observation) -> probabilities [..., A, Z]` over `support`."""
         return self.network
 
@@ -202,10 +202,11 @@ class Rainbow(Agent):
         """Return the support."""
         return {"support": self.support.tolist()}
 
-    @torch.no_grad()
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: Observation, *, mean: bool = False
+    ) -> Tensor:
         """Return the action `[...]` of the largest expected value, without noise."""
-        return self._values(self.network(observation)).argmax(-1)
+        return self._values(network(observation)).argmax(-1)
 
     @torch.no_grad()
     def explore(self, observation: Observation) -> Tensor:

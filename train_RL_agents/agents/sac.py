@@ -75,14 +75,15 @@ class SAC(Agent):
         self.register_learners(groups, [(self.critics, self.target_critics)])
 
     @property
-    def actor(self) -> GaussianActor:
+    def policy_network(self) -> GaussianActor:
         """The network `actor(observation) -> (mu, log_std)`, each `[..., A]`, of z."""
         return self.policy
 
-    @torch.no_grad()
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: Observation, *, mean: bool = False
+    ) -> Tensor:
         """Return a sampled action `[..., A]`, or that of the mean z."""
-        mu, log_std = self.policy(observation)  # [..., A]
+        mu, log_std = network(observation)  # [..., A]
         return squash(mu if mean else sample(mu, log_std))
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
