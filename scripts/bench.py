@@ -168,7 +168,15 @@ def main_table(title: str) -> Table:
     table = Table(title=title)
     for name in ("mode", "agent", "worlds", "cores", "resets"):
         table.add_column(name)
-    for name in ("robot-steps/s", "world-steps/s", "active", "replay ratio", "MiB", "growth KiB"):
+    for name in (
+        "robot-steps/s",
+        "per CPU s",
+        "world-steps/s",
+        "active",
+        "replay ratio",
+        "MiB",
+        "growth KiB",
+    ):
         table.add_column(name, justify="right")
     table.add_column("more")
     return table
@@ -184,6 +192,7 @@ def add_to(table: Table, row: dict[str, Any]) -> None:
         str(row["cores"]),
         row["resets"],
         f"{row['robot_steps_per_s']:,.0f}",
+        f"{row['robot_steps_per_cpu_s']:,.0f}" if row["device"] == "cpu" else "",
         f"{row['world_steps_per_s']:,.0f}",
         f"{row['active_fraction']:.0%}",
         "" if ratio is None else f"{ratio:.3g}",

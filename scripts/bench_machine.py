@@ -46,7 +46,7 @@ class Laps:
         return [end - begin for begin, end in pairs]
 
 
-def timed(device: torch.device, work: Callable[[], None]) -> float:
+def timed(device: torch.device, work: Callable[[], object]) -> float:
     """Return the seconds that `work` takes on the device."""
     laps = Laps(device)
     laps.mark()

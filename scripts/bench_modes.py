@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -79,8 +80,15 @@ class Repeat(NamedTuple):
     """One timed stretch."""
 
     seconds: float
+    cpu_seconds: float  # of all threads of this process
     robot_steps: int
     decisions: int  # of each world
+
+
+def stagger(env: MarineNavEnv) -> None:
+    """Count the episodes as begun at different times, so that their limits fall apart."""
+    step = env.state.world_field("step")
+    step.copy_(torch.randint_like(step, env.config.episode.max_steps))
 
 
 class Simulation:
@@ -94,7 +102,7 @@ class Simulation:
         config = training_env()
         if case.resets == "none":
             config = dataclasses.replace(config, episode=EpisodeConfig(max_steps=10**6))
-        self.case, self.limit = case, config.episode.max_steps
+        self.case = case
         agent = None if case.agent is None else AGENTS[case.agent](device=case.device)
         self.env = MarineNavEnv(
             case.worlds,
@@ -126,8 +134,7 @@ class Simulation:
         """Begin an episode in every world; with natural resets, as if at different times."""
         self.env.reset_into(self._buffers[0])
         if self.case.resets == "natural":
-            step = self.env.state.world_field("step")
-            step.copy_(torch.randint_like(step, self.limit))
+            stagger(self.env)
 
     def run(self, decisions: int) -> None:
         """Take a number of decisions in every world, a multiple of `cycle`."""
@@ -139,8 +146,10 @@ class Simulation:
         if self.case.resets == "none":
             self.place()
         self.env.clear_stats()
+        begun = time.process_time()
         seconds = timed(self.case.device, lambda: self.run(decisions))
-        return Repeat(seconds, int(self.env.robot_steps()), decisions)
+        cpu_seconds = time.process_time() - begun
+        return Repeat(seconds, cpu_seconds, int(self.env.robot_steps()), decisions)
 
     def _decide(self, i: int, choose: Callable[[Any], torch.Tensor]) -> None:
         now, following = self._buffers[i % 2], self._buffers[1 - i % 2]
@@ -195,6 +204,9 @@ def row_of(case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory)
         "resets": case.resets,
         "robot_steps_per_s": statistics.median(rates),
         "world_steps_per_s": statistics.median(worlds),
+        "robot_steps_per_cpu_s": statistics.median(
+            repeat.robot_steps / repeat.cpu_seconds for repeat in repeats
+        ),
         "replay_ratio": None,
         "memory_bytes": before.held,
         "memory_growth_bytes": after.growth_since(before),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from scripts.bench_machine import Laps, Memory, release_memory, timed
-from scripts.bench_modes import Case, Effort, Repeat, row_of
+from scripts.bench_modes import Case, Effort, Repeat, row_of, stagger
 from train_RL_agents.config import CurriculumConfig, TrainConfig
 from train_RL_agents.config_files import load_config
 from train_RL_agents.graphs import WARM_UP_CALLS
@@ -21,7 +22,7 @@ from train_RL_agents.trainer import TorchRLTrainer
 
 # Rows of the replay: few enough to fill it before measuring, so that it does not grow.
 FEWEST_ROWS, MOST_ROWS = 8, 512
-LOG_EVERY = 100  # iterations
+LOG_EVERY, TRIAL = 100, 10  # iterations
 
 
 class Training:
@@ -29,17 +30,26 @@ class Training:
 
     def __init__(self, case: Case, folder: Path) -> None:
         """Build a trainer, fill its replay, and run until all is captured."""
-        self.config = training_config(case)
+        self.config, self.device = training_config(case), case.device
         self.trainer = TorchRLTrainer(self.config, folder, case.device)
-        self.device, self.robot_steps = case.device, 0.0
-        learner = self.trainer.learner
-        learner.start(torch.zeros(case.worlds, dtype=torch.int64))  # there is one stage
-        for _ in range(learner.replay.rows):
-            learner.collect()
-        learner.statistics.clear()
+        self._logged = 0.0
+        self._fill(case)
         while self.trainer.counters.updates <= WARM_UP_CALLS + 1:
             self.iterate()
-        self.log()
+
+    def _fill(self, case: Case) -> None:
+        """Fill the replay from worlds at different times of their episodes, and count in it."""
+        learner = self.trainer.learner
+        learner.start(torch.zeros(case.worlds, dtype=torch.int64))  # there is one stage
+        stagger(learner.env)
+        rows = learner.replay.rows
+        for row in range(rows):
+            if row == rows // 2:
+                learner.statistics.clear()
+            learner.collect()
+        acted = int(learner.env.robot_steps())
+        self.trainer.counters.robot_rate = acted / (rows - rows // 2)
+        learner.statistics.clear()
 
     def iterate(self) -> None:
         """Do one iteration, as `TorchRLTrainer.train` does."""
@@ -50,23 +60,23 @@ class Training:
         for _ in range(updates):
             trainer.learner.learn()
         if trainer.due(self.config.log.interval_steps):
-            self.log()
+            self._logged += trainer.log(stop=False)["robot_steps"]
 
-    def log(self) -> None:
-        """Read the statistics, as the trainer does once an interval."""
-        self.robot_steps += self.trainer.log(stop=False)["robot_steps"]
+    def robot_steps(self) -> int:
+        """Return the robot-steps so far; reads the device."""
+        return round(self._logged) + int(self.trainer.learner.env.robot_steps())
 
     def repeat(self, iterations: int) -> tuple[Repeat, list[float]]:
         """Time a number of iterations; return the whole, and each of them [s]."""
-        self.robot_steps = 0.0
+        before, begun = self.robot_steps(), time.process_time()
         laps = Laps(self.device)
         laps.mark()
         for _ in range(iterations):
             self.iterate()
             laps.mark()
-        seconds = laps.seconds()
-        self.log()
-        return Repeat(sum(seconds), round(self.robot_steps), iterations), seconds
+        seconds, cpu_seconds = laps.seconds(), time.process_time() - begun
+        acted = self.robot_steps() - before
+        return Repeat(sum(seconds), cpu_seconds, acted, iterations), seconds
 
 
 def training_config(case: Case) -> TrainConfig:
@@ -99,7 +109,7 @@ def measure_training(case: Case, effort: Effort, peak_flops_per_s: float) -> dic
     release_memory(case.device)
     with tempfile.TemporaryDirectory() as folder:
         training = Training(case, Path(folder))
-        trial, _ = training.repeat(2)
+        trial, _ = training.repeat(TRIAL)
         iterations = max(2, round(effort.seconds / (trial.seconds / trial.decisions)))
         training.repeat(iterations)
         updates, before = training.trainer.counters.updates, Memory.now(case.device)
