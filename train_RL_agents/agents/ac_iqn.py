@@ -6,66 +6,29 @@ for Autonomous Surface Vehicles" (arXiv 2412.09466).
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from marinenav_env.observation import Observation
 from train_RL_agents import losses
-from train_RL_agents.agents.base import PROTOTYPE, Agent, Batch
+from train_RL_agents.agents.actor_critic import ActorCriticConfig, DeterministicActorCritic
+from train_RL_agents.agents.base import Batch
 from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus
-from train_RL_agents.networks import DeterministicActor, ObservationDims, QuantileCritic
-from train_RL_agents.settings import setting
+from train_RL_agents.networks import QuantileCritic
 
 
 @dataclass(frozen=True)
-class ACIQNConfig(QuantileConfig):
+class ACIQNConfig(ActorCriticConfig, QuantileConfig):
     """Settings of AC-IQN; with a risk level, the actor learns to act for it."""
 
-    actor_learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
-    """Adam's rate for the actor."""
 
-
-class ACIQN(Agent):
+class ACIQN(DeterministicActorCritic):
     """Actor-critic with quantiles of the return."""
 
     name = "AC-IQN"
-    discrete = False
     Config = ACIQNConfig
-
-    def __init__(
-        self,
-        config: ACIQNConfig | None = None,
-        dims: ObservationDims | None = None,
-        device: torch.device | str = "cpu",
-        actions: int | None = None,
-    ) -> None:
-        super().__init__(config, dims, device, actions)
-        scale = self.config.input_scale
-        self.policy = DeterministicActor(self.dims, scale, self.actions)
-        self.critic = QuantileCritic(self.dims, scale, self.actions)
-        self.target_policy = copy.deepcopy(self.policy)
-        self.target_critic = copy.deepcopy(self.critic)
-        self.register_learners(
-            {
-                "critic": (self.critic.parameters(), self.config.learning_rate),
-                "actor": (self.policy.parameters(), self.config.actor_learning_rate),
-            },
-            [(self.policy, self.target_policy), (self.critic, self.target_critic)],
-        )
-
-    @property
-    def policy_network(self) -> DeterministicActor:
-        """The network `actor(observation) -> [..., A]`."""
-        return self.policy
-
-    def choose(
-        self, network: nn.Module, observation: Observation, *, mean: bool = False
-    ) -> Tensor:
-        """Return the actor's action `[..., A]`; it is its own mean."""
-        return network(observation)
+    Critic = QuantileCritic
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Quantile Huber loss of the critic; minus the mean quantile of the actor's action."""

@@ -148,9 +148,7 @@ class Agent(nn.Module, abc.ABC):
         return cls.Config()
 
     @abc.abstractmethod
-    def choose(
-        self, network: nn.Module, observation: Observation, *, mean: bool = False
-    ) -> Tensor:
+    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
         """Choose actions by a network like `policy_network`; arguments and result as in `act`."""
 
     @torch.no_grad()

@@ -58,9 +58,7 @@ class DQN(Agent):
         """The network `actor(observation) -> action values [..., A]`."""
         return self.network
 
-    def choose(
-        self, network: nn.Module, observation: Observation, *, mean: bool = False
-    ) -> Tensor:
+    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return the action `[...]` of the largest value."""
         return network(observation).argmax(-1)
 

@@ -80,9 +80,7 @@ class IQN(Agent):
         """
         return cls.Config(random_acting_taus=True)
 
-    def choose(
-        self, network: nn.Module, observation: Observation, *, mean: bool = False
-    ) -> Tensor:
+    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return the action `[...]` of the largest mean over the acting fractions."""
         taus = self.acting_taus
         if self.config.random_acting_taus:

@@ -202,9 +202,7 @@ class Rainbow(Agent):
         """Return the support."""
         return {"support": self.support.tolist()}
 
-    def choose(
-        self, network: nn.Module, observation: Observation, *, mean: bool = False
-    ) -> Tensor:
+    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return the action `[...]` of the largest expected value, without noise."""
         return self._values(network(observation)).argmax(-1)
 

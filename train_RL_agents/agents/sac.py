@@ -17,17 +17,16 @@ from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
-from train_RL_agents.agents.base import CHOICE, PROTOTYPE, Agent, AgentConfig, Batch
+from train_RL_agents.agents.actor_critic import ActorCriticConfig
+from train_RL_agents.agents.base import CHOICE, Agent, Batch
 from train_RL_agents.networks import Critic, GaussianActor, ObservationDims, squash
 from train_RL_agents.settings import setting
 
 
 @dataclass(frozen=True)
-class SACConfig(AgentConfig):
+class SACConfig(ActorCriticConfig):
     """Settings of SAC; `polyak` applies to the critics, the actor has no target."""
 
-    actor_learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
-    """Adam's rate for the actor."""
     alpha: float = setting(0.2, unit="return/nat", source="Haarnoja et al. 2018", low=1e-6)
     """Temperature: the value of a nat of entropy; where tuning starts."""
     tune_alpha: bool = setting(True, unit="-", source="Haarnoja et al. 2018")
@@ -79,9 +78,7 @@ class SAC(Agent):
         """The network `actor(observation) -> (mu, log_std)`, each `[..., A]`, of z."""
         return self.policy
 
-    def choose(
-        self, network: nn.Module, observation: Observation, *, mean: bool = False
-    ) -> Tensor:
+    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return a sampled action `[..., A]`, or that of the mean z."""
         mu, log_std = network(observation)  # [..., A]
         return squash(mu if mean else sample(mu, log_std))

@@ -1,0 +1,64 @@
+"""What the agents with an actor and critics share: its rate, and a deterministic actor's ways."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from marinenav_env.observation import Observation
+from train_RL_agents.agents.base import PROTOTYPE, Agent, AgentConfig
+from train_RL_agents.networks import Critic, DeterministicActor, ObservationDims, QuantileCritic
+from train_RL_agents.settings import setting
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig(AgentConfig):
+    """Settings of an agent with an actor beside its critics."""
+
+    actor_learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
+    """Adam's rate for the actor."""
+
+
+class DeterministicActorCritic(Agent):
+    """A deterministic actor, a critic of its continuous actions, and a target of each.
+
+    A subclass names the class of its critic and gives the losses `critic` and `actor`.
+    """
+
+    discrete = False
+    Critic: ClassVar[type[Critic | QuantileCritic]]
+    Config: ClassVar[type[ActorCriticConfig]]
+
+    def __init__(
+        self,
+        config: ActorCriticConfig | None = None,
+        dims: ObservationDims | None = None,
+        device: torch.device | str = "cpu",
+        actions: int | None = None,
+    ) -> None:
+        super().__init__(config, dims, device, actions)
+        scale = self.config.input_scale
+        self.policy = DeterministicActor(self.dims, scale, self.actions)
+        self.critic = self.Critic(self.dims, scale, self.actions)
+        self.target_policy = copy.deepcopy(self.policy)
+        self.target_critic = copy.deepcopy(self.critic)
+        self.register_learners(
+            {
+                "critic": (self.critic.parameters(), self.config.learning_rate),
+                "actor": (self.policy.parameters(), self.config.actor_learning_rate),
+            },
+            [(self.policy, self.target_policy), (self.critic, self.target_critic)],
+        )
+
+    @property
+    def policy_network(self) -> DeterministicActor:
+        """The network `actor(observation) -> [..., A]`."""
+        return self.policy
+
+    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Return the actor's action `[..., A]`; it is its own mean."""
+        return network(observation)
