@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Literal
 
 import torch
 from tensordict import TensorDict, TensorDictBase
@@ -13,7 +12,15 @@ from torchrl.data import Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
 from marinenav_env import ops
-from marinenav_env.config import ConfigError, EnvConfig
+from marinenav_env.checks import (
+    InfoMode,
+    check_device,
+    check_options,
+    check_randomness,
+    check_slots,
+    check_stages,
+)
+from marinenav_env.config import EnvConfig
 from marinenav_env.observation import Observation
 from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.state import (
@@ -24,81 +31,9 @@ from marinenav_env.state import (
     StepBuffers,
 )
 
-InfoMode = Literal["full", "stats", "none"]
-INFO_MODES: tuple[InfoMode, ...] = ("full", "stats", "none")
 INFO_FIELDS = ("phi", "step_energy", "progress", "contact")
 DISCRETE_ACTIONS = 25
 CONTINUOUS_ACTIONS = 2
-
-
-def check_device(device: torch.device | str) -> torch.device:
-    """The device, if the operators run there.
-
-    Raises:
-        ConfigError: CUDA is asked for and absent from this machine or from the operators.
-    """
-    device = torch.device(device)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device = '{device}': this machine shows no CUDA device; use 'cpu'")
-    if device.type == "cuda" and not ops.has_cuda():
-        raise ConfigError(
-            f"device = '{device}': the operators were built without CUDA; use 'cpu', or rebuild"
-            " with FORCE_CUDA=1 where nvcc matches torch"
-        )
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"device = '{device}': use 'cpu' or 'cuda'")
-    return device
-
-
-def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...]:
-    """The stages, if their scenarios can be placed.
-
-    Raises:
-        ConfigError: no stage, or robots that cannot fit the map.
-    """
-    if not stages:
-        raise ConfigError("stages = (): give at least one stage")
-    scenario = config.scenario
-    side_x = scenario.width - 2.0 * scenario.start_margin
-    side_y = scenario.height - 2.0 * scenario.start_margin
-    diagonal = (side_x**2 + side_y**2) ** 0.5
-    # Starts keep clear_radius apart, so discs of half of it cannot overlap (densest packing .907).
-    reach = 0.5 * scenario.clear_radius
-    room = 0.9069 * (side_x + 2 * reach) * (side_y + 2 * reach)
-    for i, stage in enumerate(stages):
-        if stage.min_distance_m >= diagonal:
-            raise ConfigError(
-                f"stages[{i}].min_distance_m = {stage.min_distance_m}: starts and goals lie at most"
-                f" {diagonal:.1f} m apart on this map; lower it or enlarge scenario.width/height"
-            )
-        if stage.robots * torch.pi * reach**2 > room:
-            raise ConfigError(
-                f"stages[{i}].robots = {stage.robots}: so many starts"
-                f" {scenario.clear_radius} m apart do not fit the map; use fewer robots, a larger"
-                " scenario.width/height or a smaller scenario.clear_radius"
-            )
-        if stage.robots > 255 or stage.robots + stage.buoys > 65535:
-            raise ConfigError(
-                f"stages[{i}] = {stage}: at most 255 robots and 65535 objects a world"
-            )
-    return tuple(stages)
-
-
-def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
-    """The slots, or as many as the stages need.
-
-    Raises:
-        ConfigError: a stage needs more than there are.
-    """
-    needed = Slots(*(max(getattr(stage, n) for stage in stages) for n in Slots._fields))
-    if slots is None:
-        return needed
-    for name, given, least in zip(Slots._fields, slots, needed, strict=True):
-        if given < least:
-            raise ConfigError(
-                f"slots.{name} = {given}: a stage places {least} {name}; give at least {least}"
-            )
-    return slots
 
 
 class MarineNavEnv(EnvBase):
@@ -150,8 +85,8 @@ class MarineNavEnv(EnvBase):
     ) -> None:
         """See the class."""
         device = check_device(device)
-        self._check_options(worlds, dtype, info_mode, stack_k)
-        self._check_randomness(worlds, seed, first_world)
+        check_options(worlds, dtype, info_mode, stack_k)
+        check_randomness(worlds, seed, first_world)
         self.config = config or EnvConfig()
         self.stages = check_stages(stages, self.config)
         super().__init__(device=device, batch_size=torch.Size([worlds]))
@@ -172,27 +107,6 @@ class MarineNavEnv(EnvBase):
         )
         self.live = torch.zeros(worlds, self.robots, dtype=torch.bool, device=device)
         self._make_specs()
-
-    @staticmethod
-    def _check_options(worlds: int, dtype: torch.dtype, info_mode: str, stack_k: int) -> None:
-        if worlds < 1:
-            raise ConfigError(f"worlds = {worlds}: give at least 1")
-        if dtype not in (torch.float32, torch.float64):
-            raise ConfigError(f"dtype = {dtype}: use torch.float32 or torch.float64")
-        if info_mode not in INFO_MODES:
-            raise ConfigError(f"info_mode = {info_mode!r}: use one of {', '.join(INFO_MODES)}")
-        if stack_k < 1:
-            raise ConfigError(f"stack_k = {stack_k}: give at least 1 frame")
-
-    @staticmethod
-    def _check_randomness(worlds: int, seed: int, first_world: int) -> None:
-        if not -(2**63) <= seed < 2**63:
-            raise ConfigError(f"seed = {seed}: give a whole number of 64 bits")
-        if not 0 <= first_world <= 2**32 - worlds:
-            raise ConfigError(
-                f"first_world = {first_world}: worlds are numbered from 0 to 2**32 - 1; give 0 to"
-                f" {2**32 - worlds}"
-            )
 
     # ---- training path ------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from marinenav_env.env import check_device
+from marinenav_env.checks import check_device
 from scripts.bench_bounds import bound_of, work_of_robot_step
 from scripts.bench_machine import (
     commit,

@@ -100,7 +100,7 @@ finish() {
 
 check build 300 env FORCE_CUDA=1 NO_CUDA= TORCH_CUDA_ARCH_LIST="$architecture" \
   "$python" setup.py --quiet build_ext --inplace || finish
-check operators 60 "$python" -c 'from marinenav_env.env import check_device; check_device("cuda")' ||
+check operators 60 "$python" -c 'from marinenav_env.checks import check_device; check_device("cuda")' ||
   finish
 
 # ---- throughput, alone on the machine ------------------------------------------------------------

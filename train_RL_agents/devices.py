@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from marinenav_env import ops
-from marinenav_env.env import check_device
+from marinenav_env.checks import check_device
 
 
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
