@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.observation import Observation
+from train_RL_agents.batch import Batch
 from train_RL_agents.priorities import UNIT, SumTree, importance_weights, weight_of_priority
 from train_RL_agents.replay_layout import (
     ReplayConfig,
@@ -32,28 +33,6 @@ from train_RL_agents.replay_layout import (
     check_memory,
     ring_rows,
 )
-
-
-class Batch(NamedTuple):
-    """A batch of B transitions.
-
-    Attributes:
-        obs: observations, fields [B, ...]; views of one packed tensor.
-        action: [B, ...].
-        reward: n-step return sum_{k<m} gamma^k r_k, [B].
-        next_obs: observation m decisions later, fields [B, ...].
-        discount: factor of the bootstrapped value, [B]: gamma^m, or 0 after a termination.
-        weight: importance weight, [B]; 1 where sampling is uniform.
-        index: slots, int64 [B], for :meth:`DeviceReplay.update_priorities`.
-    """
-
-    obs: Observation
-    action: Tensor
-    reward: Tensor
-    next_obs: Observation
-    discount: Tensor
-    weight: Tensor
-    index: Tensor
 
 
 class Window(NamedTuple):

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
-from torch import Tensor
 
 from marinenav_env.observation import Observation
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import ObservationDims
-
-
-class Batch(NamedTuple):
-    """The fields of the replay's batch."""
-
-    obs: Observation
-    action: Tensor
-    reward: Tensor
-    next_obs: Observation
-    discount: Tensor
-    weight: Tensor
-    index: Tensor
 
 
 def random_observation(

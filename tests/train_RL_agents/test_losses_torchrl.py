@@ -20,8 +20,9 @@ from torchrl.modules import (
 )
 from torchrl.objectives import DDPGLoss, DistributionalDQNLoss, DQNLoss, SACLoss
 
-from tests.train_RL_agents.agent_samples import Batch, make_agent, random_batch
+from tests.train_RL_agents.agent_samples import make_agent, random_batch
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import EncodedNetwork
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

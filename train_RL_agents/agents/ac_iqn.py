@@ -13,8 +13,8 @@ from torch import Tensor
 
 from train_RL_agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig, DeterministicActorCritic
-from train_RL_agents.agents.base import Batch
 from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import QuantileCritic
 
 

@@ -11,13 +11,15 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
 from marinenav_env.observation import Observation
+from train_RL_agents.batch import Batch
+from train_RL_agents.devices import multiplies_bfloat16
 from train_RL_agents.networks import (
     EGO_MAGNITUDE,
     OBJECT_MAGNITUDE,
@@ -50,8 +52,9 @@ class AgentConfig(Settings):
     the learned one at every update; 0 acts with the learned network itself."""
     max_grad_norm: float | None = setting(10.0, unit="-", source=CHOICE, low=1e-9)
     """Gradients of a network are scaled down to this Euclidean norm; null leaves them alone."""
-    autocast: bool = setting(False, unit="-", source=CHOICE)
-    """Learn and explore with bfloat16 products; losses and `act` stay in float32."""
+    autocast: bool | None = setting(False, unit="-", source=CHOICE)
+    """Learn and explore with bfloat16 products; losses and `act` stay in float32. null does so
+    where the device has units for them (GPUs from compute capability 8.0, CPUs with AMX)."""
     ego_magnitude: tuple[float, ...] = setting(
         EGO_MAGNITUDE, unit="m, m, m/s, m/s, rad/s, N, N", source=CHOICE, low=1e-6
     )
@@ -67,17 +70,6 @@ class AgentConfig(Settings):
         return InputScale(self.ego_magnitude, self.object_magnitude)
 
 
-class Batch(Protocol):
-    """What `update` reads of a batch; the replay's `Batch` has these fields."""
-
-    obs: Observation  # [B, ...]
-    action: Tensor  # [B, A] continuous, [B] int64 discrete
-    reward: Tensor  # [B], n-step return
-    next_obs: Observation  # [B, ...]
-    discount: Tensor  # [B], gamma^m, 0 where terminated
-    weight: Tensor  # [B], importance weight
-
-
 class Agent(nn.Module, abc.ABC):
     """One algorithm: networks, acting, and one gradient update at a time.
 
@@ -91,6 +83,7 @@ class Agent(nn.Module, abc.ABC):
             simulator's (25 or 2).
 
     Attributes:
+        uses_bfloat16: whether it learns and explores with bfloat16 products.
         gradient_sync: called in place on the list of all gradients between the backward pass and
             the optimizer step, to average them over processes; None does nothing.
     """
@@ -121,6 +114,8 @@ class Agent(nn.Module, abc.ABC):
         self.dims = ObservationDims() if dims is None else dims
         self.device = torch.device(device)
         self.actions = actions if actions is not None else (25 if self.discrete else 2)
+        wanted = config.autocast
+        self.uses_bfloat16 = multiplies_bfloat16(self.device) if wanted is None else wanted
         self.gradient_sync: Callable[[list[Tensor]], None] | None = None
         self.average: nn.Module | None = None
 
@@ -228,7 +223,7 @@ class Agent(nn.Module, abc.ABC):
 
     def precision(self) -> contextlib.AbstractContextManager:
         """The context of bfloat16 products, if the settings ask for it."""
-        if not self.config.autocast:
+        if not self.uses_bfloat16:
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 

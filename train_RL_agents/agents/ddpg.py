@@ -12,7 +12,7 @@ from torch import Tensor
 
 from train_RL_agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig, DeterministicActorCritic
-from train_RL_agents.agents.base import Batch
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import Critic
 
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
-from train_RL_agents.agents.base import PUBLISHED, Agent, AgentConfig, Batch
+from train_RL_agents.agents.base import PUBLISHED, Agent, AgentConfig
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import ObservationDims, QNetwork
 from train_RL_agents.settings import setting
 

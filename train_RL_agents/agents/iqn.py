@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
-from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent, Batch
+from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent
 from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus, midpoints
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import ObservationDims, QuantileQNetwork
 from train_RL_agents.settings import setting
 

@@ -18,7 +18,8 @@ from torch.nn import functional
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
-from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig, Batch
+from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import HIDDEN_WIDTH, EncodedNetwork, InputScale, ObservationDims
 from train_RL_agents.settings import SettingsError, setting
 

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig
-from train_RL_agents.agents.base import CHOICE, Agent, Batch
+from train_RL_agents.agents.base import CHOICE, Agent
+from train_RL_agents.batch import Batch
 from train_RL_agents.networks import Critic, GaussianActor, ObservationDims, squash
 from train_RL_agents.settings import setting
 
