@@ -75,6 +75,7 @@ def test_stops_at_once_without_a_gpu(tmp_path):
     assert result.returncode == 2
     assert "CUDA" in result.stderr
     assert "gpu_check: error: torch" in result.stderr
+    assert "Traceback" not in result.stderr  # nothing was tried after that
     assert "install a CUDA build" in result.stderr or "NVIDIA GPU" in result.stderr
     assert result.stdout == ""  # no check has begun
     assert list((tmp_path / "out").iterdir()) == []
