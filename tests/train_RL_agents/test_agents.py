@@ -9,6 +9,7 @@ import torch
 
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.agent_samples import make_agent, random_batch, random_observation
+from train_RL_agents.agents import base
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.networks import ObservationDims
@@ -288,3 +289,12 @@ def test_acting_average_follows_the_learned_network_and_acts(name):
             parameter.fill_(0.01)
     assert torch.equal(agent.act(observation, mean=True), acted)
     assert not torch.equal(agent.explore(observation), explored)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_bfloat16_is_used_where_asked_or_where_the_device_has_it(native, monkeypatch):
+    monkeypatch.setattr(base, "multiplies_bfloat16", lambda device: native)
+    used = {
+        wanted: make_agent("DQN", autocast=wanted).uses_bfloat16 for wanted in (None, False, True)
+    }
+    assert used == {None: native, False: False, True: True}

@@ -19,13 +19,13 @@ from torch.nn.utils import get_total_norm
 
 from marinenav_env.observation import Observation
 from train_RL_agents.batch import Batch
-from train_RL_agents.devices import multiplies_bfloat16
 from train_RL_agents.networks import (
     EGO_MAGNITUDE,
     OBJECT_MAGNITUDE,
     InputScale,
     ObservationDims,
 )
+from train_RL_agents.precision import multiplies_bfloat16
 from train_RL_agents.settings import Settings, setting
 
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
