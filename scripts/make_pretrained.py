@@ -59,16 +59,8 @@ def make(options: argparse.Namespace, console: Console) -> None:
 def evaluate(policy: Policy, options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Evaluate the policy as deployed; print and return the table."""
     agent, config = policy.agent, policy.config
-    stages = config.evaluation.stages
-    evaluation = Evaluation(
-        stages,
-        (options.episodes,) * len(stages),
-        seed=options.seed,
-        config=config.env,
-        discrete=agent.discrete,
-        device=agent.device,
-        stack_k=config.stack_k,
-    )
+    episodes = (options.episodes,) * len(config.evaluation.stages)
+    evaluation = Evaluation.of_agent(agent, config, episodes, seed=options.seed)
     results = evaluation.run(agent.act)
     print_table(results, f"{agent.name}, seed {options.seed}", console)
     return {"seed": options.seed, **table_as_json(results)}

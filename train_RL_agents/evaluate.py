@@ -46,18 +46,9 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
     """
-    device = choose_device(arguments.device)
-    agent, config = load_policy(arguments.checkpoint, device)
-    stages = config.evaluation.stages
-    evaluation = Evaluation(
-        stages,
-        (arguments.episodes,) * len(stages),
-        seed=arguments.seed,
-        config=config.env,
-        discrete=agent.discrete,
-        device=device,
-        stack_k=config.stack_k,
-    )
+    agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
+    episodes = (arguments.episodes,) * len(config.evaluation.stages)
+    evaluation = Evaluation.of_agent(agent, config, episodes, seed=arguments.seed)
     results = evaluation.run(agent.act)
     console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
     title = f"{agent.name}, episodes of seed {arguments.seed}"

@@ -18,6 +18,8 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.env import MarineNavEnv
 from marinenav_env.observation import Observation
 from marinenav_env.scenarios import Stage
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.config import TrainConfig
 
 DECISION_LIMIT = 1_000
 """Decisions of an episode in evaluation, as published."""
@@ -147,6 +149,21 @@ class Evaluation:
         )
         self._env.set_stage(self.stage_of_world.to(self.device))
         self._start = self._env.state_dict()
+
+    @classmethod
+    def of_agent(
+        cls, agent: Agent, config: TrainConfig, episodes: Sequence[int], *, seed: int
+    ) -> Evaluation:
+        """Return the evaluation of ``agent`` on the stages that its settings name for it."""
+        return cls(
+            config.evaluation.stages,
+            episodes,
+            seed=seed,
+            config=config.env,
+            discrete=agent.discrete,
+            device=agent.device,
+            stack_k=config.stack_k,
+        )
 
     @torch.no_grad()
     def run(self, act: Callable[[Observation], Tensor]) -> list[StageResult]:

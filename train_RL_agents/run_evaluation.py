@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.analysis import AnalysisReceiver
 from train_RL_agents.config import TrainConfig
@@ -17,14 +15,13 @@ class RunEvaluation:
     Args:
         config: all settings.
         agent: what is evaluated, with the weights it has at the time.
-        device: where it lives.
 
     Raises:
         ConfigError: the scenarios cannot be placed.
     """
 
-    def __init__(self, config: TrainConfig, agent: Agent, device: torch.device) -> None:
-        self._config, self._agent, self._device = config, agent, device
+    def __init__(self, config: TrainConfig, agent: Agent) -> None:
+        self._config, self._agent = config, agent
         self._periodic = self._episodes(config.evaluation.episodes_per_stage)
 
     def periodic(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
@@ -51,15 +48,8 @@ class RunEvaluation:
         return results
 
     def _episodes(self, per_stage: tuple[int, ...]) -> Evaluation:
-        return Evaluation(
-            self._config.evaluation.stages,
-            per_stage,
-            seed=self._config.evaluation.seed,
-            config=self._config.env,
-            discrete=self._agent.discrete,
-            device=self._device,
-            stack_k=self._config.stack_k,
-        )
+        seed = self._config.evaluation.seed
+        return Evaluation.of_agent(self._agent, self._config, per_stage, seed=seed)
 
 
 def mean_success(results: list[StageResult]) -> float:

@@ -65,7 +65,7 @@ class TorchRLTrainer:
         )
         self.evaluation = None
         if self.processes.first:
-            self.evaluation = RunEvaluation(config, self.learner.agent, device)
+            self.evaluation = RunEvaluation(config, self.learner.agent)
         self.receiver = AnalysisReceiver(None)
 
     # ---- the loop -----------------------------------------------------------------------------
