@@ -1,10 +1,9 @@
-"""Scenarios as data: the six published curriculum stages and the named settings of experiments."""
+"""Scenarios as data: what a stage holds, and the six published ones of the curriculum."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -64,24 +63,3 @@ PUBLISHED_STAGES: tuple[Stage, ...] = (
     Stage(robots=5, cores=0, buoys=4, min_distance_m=40.0),
 )
 """The curriculum of the published training, one stage per sixth of the run, and its evaluation."""
-
-NAMED_SCENARIOS = MappingProxyType(
-    {
-        **{f"stage{number}": stage for number, stage in enumerate(PUBLISHED_STAGES, start=1)},
-        "currents": Stage(robots=5, cores=4, buoys=4, min_distance_m=40.0),
-        "strong-currents": Stage(robots=5, cores=8, buoys=4, min_distance_m=40.0),
-    }
-)
-"""Settings that a command line can name: the published stages, and two with vortex currents."""
-
-
-def named_scenario(name: str) -> Stage:
-    """Return the setting called ``name``.
-
-    Raises:
-        ValueError: no setting has that name; the message lists those that exist.
-    """
-    if name not in NAMED_SCENARIOS:
-        known = ", ".join(NAMED_SCENARIOS)
-        raise ValueError(f"scenario {name!r} is unknown: choose one of {known}")
-    return NAMED_SCENARIOS[name]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from marinenav_env.scenarios import NAMED_SCENARIOS, PUBLISHED_STAGES, Stage, named_scenario
+from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 
@@ -45,11 +45,3 @@ def test_a_stage_refuses_impossible_numbers(field, value):
 def test_label_counts_what_is_there():
     assert Stage(5, 0, 1, 40.0).label == "5 robots, 1 buoy"
     assert Stage(1, 2, 0, 40.0).label == "1 robot, 0 buoys, 2 cores"
-
-
-def test_named_scenarios():
-    assert named_scenario("stage6") == PUBLISHED_STAGES[5]
-    assert named_scenario("currents").cores > 0
-    with pytest.raises(ValueError, match="'stage7' is unknown: choose one of stage1") as error:
-        named_scenario("stage7")
-    assert all(name in str(error.value) for name in NAMED_SCENARIOS)
