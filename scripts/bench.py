@@ -63,7 +63,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--min-distance", type=float, default=40.0, help="start to goal, in metres")
     parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="of inference and train")
     parser.add_argument("--train-worlds", type=_positive)
-    parser.add_argument("--replay-ratios", nargs="+", type=float, help="of train")
+    parser.add_argument("--replay-ratios", nargs="+", type=_above_zero, help="of train")
     parser.add_argument("--batch-size", type=_positive, help="of train")
     parser.add_argument("--threads", type=_positive, help="CPU threads (default: torch's choice)")
     parser.add_argument("--quick", action="store_true", help="few short rows, within 30 s")
@@ -92,6 +92,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value}: give 1 or more")
+    return value
+
+
+def _above_zero(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{value}: give a number above 0")
     return value
 
 

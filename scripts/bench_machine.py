@@ -115,8 +115,9 @@ def measure_peaks(device: torch.device) -> Peaks:
     return Peaks(2 * size / seconds, rate)
 
 
-def matmul_flops_per_s(device: torch.device, size: int = 1024) -> float:
+def matmul_flops_per_s(device: torch.device) -> float:
     """Measure the rate of a float32 matrix product [FLOP/s] with the threads that torch uses."""
+    size = 8192 if device.type == "cuda" else 1024
     left, right = torch.rand(2, size, size, device=device)
     out = torch.empty_like(left)
 

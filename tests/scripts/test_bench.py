@@ -81,6 +81,19 @@ class TestCommandLine:
         assert bench.main(["--quick", "--modes", "step", *arguments]) == 2
         assert message in capsys.readouterr().err
 
+    @pytest.mark.parametrize(
+        ("option", "value", "message"),
+        [
+            ("--replay-ratios", "0", "0.0: give a number above 0"),
+            ("--replay-ratios", "nan", "nan: give a number above 0"),
+            ("--worlds", "0", "0: give 1 or more"),
+        ],
+    )
+    def test_number_out_of_range(self, option, value, message, capsys):
+        with pytest.raises(SystemExit):
+            bench.parse([option, value])
+        assert f"{option}: {message}" in capsys.readouterr().err
+
     @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
     def test_no_gpu(self, capsys):
         begun = time.monotonic()
