@@ -50,7 +50,7 @@ class ExplorationConfig(Settings):
 
     epsilon_start: float = setting(0.6, unit="-", source=MEASURED, low=0.0, high=1.0)
     epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
-    ramp_share: float = setting(0.5, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
+    ramp_share: float = setting(0.4, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
     spread: float = setting(0.0, unit="-", source="Horgan et al. 2018", low=0.0)
     """Exponent by which robots explore differently, from epsilon to epsilon ** (1 + spread)."""
     action_noise: float = setting(0.0, unit="share of half the range", source=CHOICE, low=0.0)
@@ -63,11 +63,11 @@ class UpdateConfig(Settings):
 
     batch_size: int = setting(256, unit="samples", source=MEASURED, low=1)
     replay_ratio: float = setting(
-        8.0, unit="gradient samples per stored robot transition", source=MEASURED, low=0.0
+        1.0, unit="gradient samples per stored robot transition", source=MEASURED, low=0.0
     )
     warmup_transitions: int = setting(5_000, unit="robot transitions", source=CHOICE, low=0)
     """Stored before the first update."""
-    decay_from: float = setting(0.5, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
+    decay_from: float = setting(0.6, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
     """Where the learning rates begin their linear way down."""
     decay_to: float = setting(0.1, unit="-", source=MEASURED, low=0.0, high=1.0)
     """Learning rates at the end, as a share of those at the start."""
@@ -91,7 +91,7 @@ class ReplayOptions(Settings):
 class EvaluationConfig(Settings):
     """Fixed episodes, the same at every evaluation, run as one batch of worlds."""
 
-    interval_steps: int = setting(300_000, unit="steps", source=CHOICE, low=1)
+    interval_steps: int = setting(1_000_000, unit="steps", source=CHOICE, low=1)
     stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
     episodes: tuple[int, ...] = setting((10,), unit="episodes", source=PUBLISHED, low=0)
     """Per stage: one number for all, or one for each."""
@@ -119,7 +119,7 @@ class EvaluationConfig(Settings):
 class CheckpointConfig(Settings):
     """When the run is saved, and what of it."""
 
-    interval_steps: int = setting(100_000, unit="steps", source=CHOICE, low=1)
+    interval_steps: int = setting(1_000_000, unit="steps", source=CHOICE, low=1)
     keep: int = setting(2, unit="files", source=CHOICE, low=1)
     with_replay: bool = setting(True, unit="-", source=CHOICE)
     """Without it a file is small, and a resumed run collects anew before it learns."""
@@ -129,7 +129,7 @@ class CheckpointConfig(Settings):
 class LogConfig(Settings):
     """When the statistics on the device are read, the only such moment in the loop."""
 
-    interval_steps: int = setting(10_000, unit="steps", source=CHOICE, low=1)
+    interval_steps: int = setting(100_000, unit="steps", source=CHOICE, low=1)
 
 
 def training_env() -> EnvConfig:
@@ -151,8 +151,8 @@ class TrainConfig(Settings):
     """On a GPU: run collection and updates as captured CUDA graphs."""
     threads: int = setting(0, unit="CPU threads", source=CHOICE, low=0)
     """0: as many as torch chooses."""
-    total_steps: int = setting(6_000_000, unit="steps", source=PUBLISHED, low=1)
-    worlds: int = setting(64, unit="worlds per process", source=MEASURED, low=1)
+    total_steps: int = setting(20_000_000, unit="steps", source=CHOICE, low=1)
+    worlds: int = setting(512, unit="worlds per process", source=MEASURED, low=1)
     stack_k: int = setting(1, unit="decisions in an observation", source=PUBLISHED, low=1)
     env: EnvConfig = field(default_factory=training_env)
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)

@@ -55,7 +55,7 @@ def published(tmp_path, **changes):
         ("compile=maybe", ["compile is 'maybe'", "true or false"]),
         ("device=tpu", ["device is 'tpu'", "auto, cpu, cuda"]),
         ("agent=PPO", ["agent is 'PPO'", "AC-IQN"]),
-        ("total_steps=3", ["total_steps is 3", "64 worlds", "raise"]),
+        ("total_steps=3", ["total_steps is 3", "512 worlds", "raise"]),
         ("env.vessel.dt=-1", ["env.vessel", "dt = -1", "positive"]),
         ("curriculum.stages=[[0,0,0,30]]", ["curriculum.stages[0]", "robots", "0"]),
         ("curriculum.stages=[[3,0,30]]", ["curriculum.stages[0]", "4 values"]),

@@ -57,9 +57,9 @@ def test_published_iqn_draws_its_fractions_for_every_robot_anew(tmp_path, monkey
     torch.save(without_scale(AGENTS["IQN"]().actor), tmp_path / "network_params.pth")
     agent, _ = load_policy(tmp_path / "network_params.pth")
     used = []
-    forward = agent.network.forward
+    forward = agent.actor.forward
     monkeypatch.setattr(
-        agent.network, "forward", lambda seen, taus: used.append(taus) or forward(seen, taus)
+        agent.actor, "forward", lambda seen, taus: used.append(taus) or forward(seen, taus)
     )
     for seed in (0, 0, 1):
         torch.manual_seed(seed)

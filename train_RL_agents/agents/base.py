@@ -31,6 +31,7 @@ from train_RL_agents.settings import Settings, setting
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
 PUBLISHED = "published training code"
 CHOICE = "this project"
+MEASURED = "docs/results.md"
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class AgentConfig(Settings):
     """Sample by priority; `update` then returns the new priorities."""
     polyak: float = setting(0.01, unit="1/update", source=PROTOTYPE, low=0.0, high=1.0)
     """Share of the networks that enters their targets at every update."""
-    acting_average: float = setting(0.0, unit="1/update", source=CHOICE, low=0.0, high=1.0)
+    acting_average: float = setting(1e-3, unit="1/update", source=MEASURED, low=0.0, high=1.0)
     """Act as deployed with an exponential average of the acting network, which takes this share of
     the learned one at every update; 0 acts with the learned network itself."""
     max_grad_norm: float | None = setting(10.0, unit="-", source=CHOICE, low=1e-9)
     """Gradients of a network are scaled down to this Euclidean norm; null leaves them alone."""
-    autocast: bool | None = setting(False, unit="-", source=CHOICE)
+    autocast: bool | None = setting(None, unit="-", source=MEASURED)
     """Learn and explore with bfloat16 products; losses and `act` stay in float32. null does so
     where the device has units for them (GPUs from compute capability 8.0, CPUs with AMX)."""
     ego_magnitude: tuple[float, ...] = setting(
