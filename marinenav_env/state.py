@@ -68,7 +68,9 @@ class SimulatorState:
     status: Tensor  # [R, stride] int32, STATUS_* bits
     bad: Tensor  # [R, stride] int32, unusable actions since the statistics were cleared
     buoy: Tensor  # [3, B, stride] real: x, y, radius (m)
-    core: Tensor  # [3, C, stride] real: x, y (m), circulation (m^2/s, > 0 clockwise)
+    # [3, C, stride] real: x, y (m), circulation (m^2/s). > 0 is published as "clockwise"; on a
+    # chart with north up that water turns counter-clockwise (docs/physics.md).
+    core: Tensor
     world: Tensor  # [len(WORLD_FIELDS), stride] int32
     outcome: Tensor  # [len(OUTCOME_FIELDS), stride] real, of each world's last finished episode
     stats: Tensor  # [S, len(STATS), stride] real, sums over finished episodes; empty if off

@@ -50,8 +50,3 @@ class Progress:
             shown["return"] = f"{record['episode_return']:.1f}"
         shown["robot-steps/s"] = f"{record['robot_steps_per_s']:,.0f}"
         self._bar.set_postfix(shown, refresh=False)
-
-    def say(self, message: str) -> None:
-        """Print a line above the bar."""
-        if not self._bar.disable:
-            tqdm.write(message, file=sys.stderr)

@@ -65,7 +65,9 @@ struct State {
   int32_t* status;   // [R, stride]
   int32_t* bad;      // [R, stride] actions not usable since the statistics were cleared
   T* buoy;           // [3, B, stride]: x m, y m, radius m (0: empty slot)
-  T* core;           // [3, C, stride]: x m, y m, circulation m^2/s (> 0 clockwise, 0: empty slot)
+  // [3, C, stride]: x m, y m, circulation m^2/s (0: empty slot). > 0 is published as "clockwise"; on
+  // a chart with north up that water turns counter-clockwise (docs/physics.md).
+  T* core;
   int32_t* world;    // [kWorldFields, stride]
   T* outcome;        // [kOutcomeFields, stride]
   T* stats;          // [stages, kStatFields, stride], or null
