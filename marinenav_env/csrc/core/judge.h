@@ -15,6 +15,17 @@ struct StepView {
   bool *done, *world_terminated, *world_truncated;  // [W]
 };
 
+/// Calls body(i) for the lanes of `left` worlds at most; a full group without a test for each.
+template <class V, class Body>
+MN_HD void for_lanes(int left, const Body& body) {
+  if (left >= kLaneCount<V>) {
+    MN_UNROLL
+    for (int i = 0; i < kLaneCount<V>; ++i) body(i);
+  } else {
+    for (int i = 0; i < left; ++i) body(i);
+  }
+}
+
 template <class V>
 struct JudgePhase {
   using Value = V;
@@ -48,12 +59,15 @@ struct JudgePhase {
       store(s.robot_at(f, r, w), field(f) + select(active, value, zero));
     };
     add(kReturn, reward), add(kEnergy, field(kStepEnergy)), add(kSteps, one);
-    for (int i = 0; i < kLaneCount<V> && w + i < s.worlds; ++i) {
+    const Int<V> none{};
+    const auto flags = select(active, none + 1, none) | select(ended, none + 2, none);
+    for_lanes<V>(s.worlds - w, [&](int i) {
       const int64_t row = int64_t{w + i} * s.robots + r;
+      const int32_t f = lane<V>(flags, i);
       out.reward[row] = lane<V>(reward, i);
-      out.acted[row] = lane<V>(active, i) != 0;
-      out.terminated[row] = lane<V>(ended, i) != 0;
-    }
+      out.acted[row] = (f & 1) != 0;
+      out.terminated[row] = (f & 2) != 0;
+    });
     return contact;
   }
 
@@ -91,11 +105,15 @@ struct JudgePhase {
       const auto status = load_int<V>(s.status_at(r, w));
       const auto active = is_set(status, kActive);
       store_int<V>(s.status_at(r, w), select(finished, status & ~kActive, status));
-      for (int i = 0; i < kLaneCount<V> && w + i < s.worlds; ++i) {
+      const Int<V> none{};
+      const auto flags = select(both(active, truncated), none + 1, none) |
+                         select(both(active, negate(finished)), none + 2, none);
+      for_lanes<V>(s.worlds - w, [&](int i) {
         const int64_t row = int64_t{w + i} * s.robots + r;
-        out.truncated[row] = lane<V>(both(active, truncated), i) != 0;
-        out.live[row] = lane<V>(both(active, negate(finished)), i) != 0;
-      }
+        const int32_t f = lane<V>(flags, i);
+        out.truncated[row] = (f & 1) != 0;
+        out.live[row] = (f & 2) != 0;
+      });
     }
     for (int i = 0; i < kLaneCount<V> && w + i < s.worlds; ++i) {
       const int32_t e = lane<V>(end, i);

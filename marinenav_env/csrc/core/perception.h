@@ -45,10 +45,8 @@ struct TrueObject {
 /// Sensor noise: N(0, std) on position and velocity in the world frame; radius times
 /// mean_ratio + (1 - mean_ratio) * vonMises(0, kappa) / pi.
 template <class V, class T = Scalar<V>>
-MN_HD TrueObject<V> add_noise(const Params<T>& p, const State<T>& s, const RandomStream<V>& random,
-                              Purpose purpose, uint32_t robot, uint32_t object,
+MN_HD TrueObject<V> add_noise(const Params<T>& p, const State<T>& s, const Philox4<UInt<V>>& bits,
                               const TrueObject<V>& o) {
-  const auto bits = random.draw(purpose, robot, object);
   const NormalPair<V> position = normal_pair<V>(bits.w0, bits.w1);
   const NormalPair<V> velocity = normal_pair<V>(bits.w2, bits.w3);
   // The uniforms above use the top 24 bits of each word; the low bytes make a fifth number.
@@ -96,10 +94,43 @@ MN_HD bool is_noisy(const Params<T>& p) {
   return p.position_std > T(0) || p.velocity_std > T(0) || p.radius_mean_ratio < T(1);
 }
 
+/// Objects looked at together, so that lanes overlap their chains of dependent operations.
+template <class V>
+constexpr int kTogether = kLaneCount<V> == 1 ? 1 : 2;
+
+/// An object that may be there, and the counter of its noise.
+template <class V>
+struct Candidate {
+  Mask<V> present;
+  TrueObject<V> truth;
+  Philox4<UInt<V>> counter;
+};
+
+/// Object `index` as robot r meets them: the buoys, then the other robots.
+template <class V, class T = Scalar<V>>
+MN_HD Candidate<V> candidate(const State<T>& s, const Params<T>& p, const RandomStream<V>& random,
+                             int r, int w, int index) {
+  const V zero = splat<V>(T(0));
+  if (index < s.buoys) {
+    const V radius = load<V>(s.buoy_at(2, index, w));
+    return {radius > zero,
+            {load<V>(s.buoy_at(0, index, w)), load<V>(s.buoy_at(1, index, w)), zero, zero, radius},
+            random.counter(Purpose::kBuoyNoise, r, index)};
+  }
+  const int other = index - s.buoys, j = other < r ? other : other + 1;
+  const auto counter = random.counter(Purpose::kRobotNoise, r, j);
+  if (j >= s.robots) return {zero > zero, {zero, zero, zero, zero, zero}, counter};
+  return {is_set(load_int<V>(s.status_at(j, w)), kActive),
+          {load<V>(s.robot_at(kX, j, w)), load<V>(s.robot_at(kY, j, w)),
+           load<V>(s.robot_at(kVx, j, w)), load<V>(s.robot_at(kVy, j, w)), splat<V>(p.radius)},
+          counter};
+}
+
 /// Looks around: fills `list` and returns where the robot touches a detected object.
 template <class V, class T = Scalar<V>>
 MN_HD Mask<V> look_around(const State<T>& s, const Params<T>& p, const RandomStream<V>& random,
                           const Observer<V>& self, int r, int w, NearestObjects<V>& list) {
+  constexpr int N = kTogether<V>;
   const V zero = splat<V>(T(0));
   const bool noisy = is_noisy(p);
   MN_UNROLL
@@ -109,24 +140,24 @@ MN_HD Mask<V> look_around(const State<T>& s, const Params<T>& p, const RandomStr
   }
   auto contact = zero > zero;
   // Buoys first: on equal distance they are listed before robots.
-  for (int b = 0; b < s.buoys; ++b) {
-    const TrueObject<V> truth{load<V>(s.buoy_at(0, b, w)), load<V>(s.buoy_at(1, b, w)), zero, zero,
-                              load<V>(s.buoy_at(2, b, w))};
-    const auto present = truth.radius > zero;
-    if (!any(present)) continue;
-    const TrueObject<V> seen = noisy ? add_noise(p, s, random, Purpose::kBuoyNoise, r, b, truth)
-                                     : truth;
-    contact = either(contact, sense(p, self, present, truth, seen, list));
-  }
-  for (int j = 0; j < s.robots; ++j) {
-    const auto present = is_set(load_int<V>(s.status_at(j, w)), kActive);
-    if (j == r || !any(present)) continue;
-    const TrueObject<V> truth{load<V>(s.robot_at(kX, j, w)), load<V>(s.robot_at(kY, j, w)),
-                              load<V>(s.robot_at(kVx, j, w)), load<V>(s.robot_at(kVy, j, w)),
-                              splat<V>(p.radius)};
-    const TrueObject<V> seen = noisy ? add_noise(p, s, random, Purpose::kRobotNoise, r, j, truth)
-                                     : truth;
-    contact = either(contact, sense(p, self, present, truth, seen, list));
+  for (int first = 0; first < s.buoys + s.robots - 1; first += N) {
+    Candidate<V> object[N];
+    Philox4<UInt<V>> bits[N];
+    bool some = false;
+    MN_UNROLL
+    for (int n = 0; n < N; ++n) {
+      object[n] = candidate(s, p, random, r, w, first + n);
+      bits[n] = object[n].counter;
+      some = some || any(object[n].present);
+    }
+    if (!some) continue;
+    if (noisy) philox(bits, random.key0, random.key1);
+    MN_UNROLL
+    for (int n = 0; n < N; ++n) {
+      const TrueObject<V>& truth = object[n].truth;
+      const TrueObject<V> seen = noisy ? add_noise(p, s, bits[n], truth) : truth;
+      contact = either(contact, sense(p, self, object[n].present, truth, seen, list));
+    }
   }
   return contact;
 }

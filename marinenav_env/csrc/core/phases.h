@@ -68,39 +68,80 @@ struct IntegratePhase {
     return square_root(dx * dx + dy * dy);
   }
 
-  MN_HD void operator()(int r, int w) const {
-    const auto active = is_set(load_int<V>(s.status_at(r, w)), kActive);
-    if (!any(active)) return;
+  /// One robot's decision under way.
+  struct Decision {
+    Mask<V> active;
+    Motion<V> motion;
+    V left, right;  // thrusts after the change
+    Thrust<V> tau;
+    V goal_x, goal_y, distance_before;
+  };
+
+  MN_HD Decision begin(int r, int w) const {
+    Decision d;
+    d.active = is_set(load_int<V>(s.status_at(r, w)), kActive);
     V left_rate, right_rate;
     Int<V> bad;
     load_rates(r, w, left_rate, right_rate, bad);
     const auto bad_before = load_int<V>(s.bad_at(r, w));
-    store_int<V>(s.bad_at(r, w), select(active, bad_before + bad, bad_before));
-
+    store_int<V>(s.bad_at(r, w), select(d.active, bad_before + bad, bad_before));
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
-    Motion<V> m{field(kX), field(kY), field(kHeading), field(kVxWater), field(kVyWater),
+    d.motion = {field(kX), field(kY), field(kHeading), field(kVxWater), field(kVyWater),
                 field(kYawWater), field(kVx), field(kVy), field(kYaw)};
-    const V goal_x = field(kGoalX), goal_y = field(kGoalY);
-    const V before = goal_distance(m, goal_x, goal_y);
-
+    d.goal_x = field(kGoalX), d.goal_y = field(kGoalY);
+    d.distance_before = goal_distance(d.motion, d.goal_x, d.goal_y);
     // The first substep moves with the old velocity, then the thrusts change for all ten.
     const V low = splat<V>(p.min_thrust), high = splat<V>(p.max_thrust);
-    const V left = smaller(larger(field(kLeftThrust) + left_rate * p.decision_time, low), high);
-    const V right = smaller(larger(field(kRightThrust) + right_rate * p.decision_time, low), high);
-    const Thrust<V> tau = thrust_of<V>(p, left, right, field(kLeftAngle), field(kRightAngle));
-    const int substeps = static_cast<int>(p.substeps);
-    for (int i = 0; i < substeps; ++i) {
-      advance_pose(s, p, w, m);
-      advance_velocity(p, tau, m);
-    }
+    d.left = smaller(larger(field(kLeftThrust) + left_rate * p.decision_time, low), high);
+    d.right = smaller(larger(field(kRightThrust) + right_rate * p.decision_time, low), high);
+    d.tau = thrust_of<V>(p, d.left, d.right, field(kLeftAngle), field(kRightAngle));
+    return d;
+  }
 
-    auto put = [&](int f, V value) { store(s.robot_at(f, r, w), select(active, value, field(f))); };
+  MN_HD void end(int r, int w, const Decision& d) const {
+    const Motion<V>& m = d.motion;
+    auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
+    auto put = [&](int f, V value) {
+      store(s.robot_at(f, r, w), select(d.active, value, field(f)));
+    };
     put(kX, m.x), put(kY, m.y), put(kHeading, m.heading);
     put(kVxWater, m.vx_water), put(kVyWater, m.vy_water), put(kYawWater, m.yaw_water);
     put(kVx, m.vx), put(kVy, m.vy), put(kYaw, m.yaw);
-    put(kLeftThrust, left), put(kRightThrust, right);
-    put(kProgress, before - goal_distance(m, goal_x, goal_y));
-    put(kStepEnergy, (absolute(left) + absolute(right)) * (p.power_coefficient * p.decision_time));
+    put(kLeftThrust, d.left), put(kRightThrust, d.right);
+    put(kProgress, d.distance_before - goal_distance(m, d.goal_x, d.goal_y));
+    const V effort = absolute(d.left) + absolute(d.right);
+    put(kStepEnergy, effort * (p.power_coefficient * p.decision_time));
+  }
+
+  /// Robots r..r+N-1 substep by substep: lanes overlap their chains of dependent operations.
+  template <int N>
+  MN_HD void decide(int r, int w) const {
+    bool some = false;
+    MN_UNROLL
+    for (int n = 0; n < N; ++n)
+      some = some || any(is_set(load_int<V>(s.status_at(r + n, w)), kActive));
+    if (!some) return;
+    Decision d[N];
+    MN_UNROLL
+    for (int n = 0; n < N; ++n) d[n] = begin(r + n, w);
+    const int substeps = static_cast<int>(p.substeps);
+    for (int i = 0; i < substeps; ++i) {
+      MN_UNROLL
+      for (int n = 0; n < N; ++n) {
+        advance_pose(s, p, w, d[n].motion);
+        advance_velocity(p, d[n].tau, d[n].motion);
+      }
+    }
+    MN_UNROLL
+    for (int n = 0; n < N; ++n) end(r + n, w, d[n]);
+  }
+
+  MN_HD void operator()(int r, int w) const {
+    if constexpr (kLaneCount<V> == 1) {
+      decide<1>(r, w);
+    } else if (r % 2 == 0) {  // the even robot takes its neighbour along
+      r + 1 < s.robots ? decide<2>(r, w) : decide<1>(r, w);
+    }
   }
 };
 

@@ -16,18 +16,28 @@ struct Philox4 {
   U w0, w1, w2, w3;
 };
 
-template <class U>
-MN_HD Philox4<U> philox(Philox4<U> c, uint32_t key0, uint32_t key1) {
+/// Replaces N counters by their words; several at once are independent work for a processor.
+template <int N, class U>
+MN_HD void philox(Philox4<U> (&c)[N], uint32_t key0, uint32_t key1) {
   MN_UNROLL
   for (int round = 0; round < 10; ++round) {
-    U high0, low0, high1, low1;
-    multiply_wide(c.w0, 0xD2511F53u, high0, low0);
-    multiply_wide(c.w2, 0xCD9E8D57u, high1, low1);
-    c = {high1 ^ c.w1 ^ key0, low1, high0 ^ c.w3 ^ key1, low0};
+    MN_UNROLL
+    for (int n = 0; n < N; ++n) {
+      U high0, low0, high1, low1;
+      multiply_wide(c[n].w0, 0xD2511F53u, high0, low0);
+      multiply_wide(c[n].w2, 0xCD9E8D57u, high1, low1);
+      c[n] = {high1 ^ c[n].w1 ^ key0, low1, high0 ^ c[n].w3 ^ key1, low0};
+    }
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
-  return c;
+}
+
+template <class U>
+MN_HD Philox4<U> philox(Philox4<U> c, uint32_t key0, uint32_t key1) {
+  Philox4<U> words[1] = {c};
+  philox(words, key0, key1);
+  return words[0];
 }
 
 /// Identity of the draws of some worlds at one decision.
@@ -38,10 +48,14 @@ struct RandomStream {
   UInt<V> step;     // decisions taken in this episode
   uint32_t key0, key1;
 
-  /// 128 random bits; `index` numbers the draws of one (robot, purpose).
-  MN_HD Philox4<UInt<V>> draw(Purpose purpose, uint32_t robot, uint32_t index) const {
+  /// Counter of a draw; `index` numbers the draws of one (robot, purpose).
+  MN_HD Philox4<UInt<V>> counter(Purpose purpose, uint32_t robot, uint32_t index) const {
     const uint32_t tag = (static_cast<uint32_t>(purpose) << 24) | (robot << 16) | index;
-    return philox(Philox4<UInt<V>>{world, episode, step, UInt<V>{} + tag}, key0, key1);
+    return {world, episode, step, UInt<V>{} + tag};
+  }
+  /// 128 random bits.
+  MN_HD Philox4<UInt<V>> draw(Purpose purpose, uint32_t robot, uint32_t index) const {
+    return philox(counter(purpose, robot, index), key0, key1);
   }
 };
 
