@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from train_RL_agents.agents.registry import AGENTS
 
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.settings import SettingsError, build, convert, nearest
 
