@@ -40,7 +40,10 @@ def random_batch(agent: Agent, size: int) -> Batch:
 
 
 def make_agent(name: str, *, dims: ObservationDims | None = None, **settings: object) -> Agent:
-    """Return the agent `name`, always with the same initial weights."""
+    """Return the agent `name`, always with the same initial weights.
+
+    Unless a test asks for them, it has neither bfloat16 products nor averaged weights.
+    """
     torch.manual_seed(0)
     kind = AGENTS[name]
-    return kind(kind.Config(**settings), dims)
+    return kind(kind.Config(**{"autocast": False, "acting_average": 0.0, **settings}), dims)

@@ -170,7 +170,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path, capsys):
     path = tmp_path / "policy.pt"
     save_policy(path, "DQN")
     state = torch.load(path, weights_only=True)
-    state["model"]["networks"]["network.output_layer.bias"][3] = float("nan")
+    state["model"]["networks"]["average.output_layer.bias"][3] = float("nan")
     torch.save(state, path)
     assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 1
     assert "weights that are not finite" in capsys.readouterr().err

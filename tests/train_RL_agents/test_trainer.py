@@ -177,7 +177,7 @@ def test_non_finite_loss_stops_with_quantity_step_and_dump(tmp_path):
 def test_unusable_actions_stop_the_run(tmp_path):
     run = trainer(tmp_path, "exploration.epsilon_start=0", "exploration.epsilon_end=0")
     with torch.no_grad():
-        next(iter(run.learner.agent.actor.parameters())).fill_(float("nan"))
+        next(iter(run.learner.agent.policy_network.parameters())).fill_(float("nan"))
     with pytest.raises(DivergedRunError, match=r"\d+ actions of \d+ robots .* world 0, robot 0"):
         run.train()
 
