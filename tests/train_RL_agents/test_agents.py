@@ -80,6 +80,20 @@ def test_update_returns_detached_metrics_and_changes_every_learned_parameter(age
         assert changed == (id(parameter) in learned or followed), name
 
 
+def test_the_first_step_is_adams(agent):
+    before = {id(p): p.detach().clone() for p in agent.parameters()}
+    seen: list[torch.Tensor] = []
+    agent.gradient_sync = lambda gradients: seen.extend(g.clone() for g in gradients)
+    agent.update(random_batch(agent, 32))
+    groups = [(p, g["lr"]) for g in agent.optimizer.param_groups for p in g["params"]]
+    assert len(seen) == len(groups)
+    for (parameter, rate), gradient in zip(groups, seen, strict=True):
+        # With both moments' bias corrected, the first step is the rate times the gradient's sign.
+        large = gradient.abs() > 1e-4
+        step = (parameter.detach() - before[id(parameter)])[large]
+        torch.testing.assert_close(step, -rate * gradient[large].sign(), rtol=0.01, atol=1e-7)
+
+
 def test_the_replay_is_told_priorities_exactly_if_it_uses_them():
     for name in AGENTS:
         for prioritized in (False, True):
