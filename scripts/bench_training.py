@@ -52,13 +52,9 @@ class Training:
         learner.statistics.clear()
 
     def iterate(self) -> None:
-        """Do one iteration, as `TorchRLTrainer.train` does."""
+        """Do one iteration, and log when it is time, as `TorchRLTrainer.train` does."""
         trainer = self.trainer
-        trainer.follow_schedules()
-        trainer.learner.collect()
-        updates = trainer.counters.advance(trainer.steps_per_iteration, self.config.updates)
-        for _ in range(updates):
-            trainer.learner.learn()
+        trainer.iterate()
         if trainer.due(self.config.log.interval_steps):
             self._logged += trainer.log(stop=False)["robot_steps"]
 

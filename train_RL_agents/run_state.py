@@ -85,20 +85,22 @@ class Counters:
         self.updates += due
         return due
 
-    def close_interval(self, robot_steps: float, processes: int) -> None:
+    def close_interval(self, robot_steps: float, processes: int, coming: float) -> None:
         """Begin a new log interval.
 
-        The next interval's iterations count as many transitions as this one's had, and make up for
-        what was counted wrongly so far: the replay ratio lags, and is right over the run.
+        Its iterations count as many transitions as those of the interval before had, and together
+        make up for what was counted wrongly so far: the replay ratio lags, and is right over the
+        run. An interval cut short leaves the rest of that to the next.
 
         Args:
-            robot_steps: transitions measured in the interval, summed over processes.
+            robot_steps: transitions measured in the interval that ends, summed over processes.
             processes: number of processes.
+            coming: iterations of a whole interval.
         """
         iterations = self.iteration - self.logged_iteration
         self.robot_steps += robot_steps
         missed = self.robot_steps / processes - self.counted
-        self.robot_rate = max(0.0, (robot_steps / processes + missed) / iterations)
+        self.robot_rate = max(0.0, robot_steps / processes / iterations + missed / coming)
         self.logged_step, self.logged_iteration = self.step, self.iteration
         self.logged_updates = self.updates
         self.logged_collecting_s = self.collecting_s

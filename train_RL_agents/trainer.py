@@ -91,16 +91,20 @@ class TorchRLTrainer:
         with Interruption() as interruption, progress:
             while counters.step < config.total_steps:
                 with self.timed(collecting=True):
-                    self.follow_schedules()
-                    self.learner.collect()
-                    for _ in range(counters.advance(self.steps_per_iteration, config.updates)):
-                        self.learner.learn()
+                    self.iterate()
                 progress.move_to(counters.step)
                 if self.processes.size == 1 and interruption.received:
                     self.leave(interruption)
                 if self.due(config.log.interval_steps):
                     progress.tell(self.report(interruption))
         return self.finish()
+
+    def iterate(self) -> None:
+        """Take one decision in every world, and do the updates that the replay ratio asks for."""
+        self.follow_schedules()
+        self.learner.collect()
+        for _ in range(self.counters.advance(self.steps_per_iteration, self.config.updates)):
+            self.learner.learn()
 
     def follow_schedules(self) -> None:
         """Set what depends on the step: exploration, learning rates, beta, stages."""
@@ -179,7 +183,8 @@ class TorchRLTrainer:
         record = self.receiver.latest["train"]
         self._check(record)
         statistics.clear()
-        counters.close_interval(record["robot_steps"], self.processes.size)
+        coming = max(1.0, self.config.log.interval_steps / self.steps_per_iteration)
+        counters.close_interval(record["robot_steps"], self.processes.size, coming)
         return record
 
     def _check(self, record: Record) -> None:

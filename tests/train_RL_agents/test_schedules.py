@@ -41,23 +41,35 @@ def test_updates_follow_the_replay_ratio_and_make_up_for_estimates():
     settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=4.0)
     assert [counters.advance(2, settings) for _ in range(4)] == [2, 2, 2, 2]
-    # 16 transitions were counted, 8 were stored: 2 an iteration, less 8 counted too many.
-    counters.close_interval(robot_steps=8.0, processes=1)
+    # 16 transitions were counted, 8 were stored: 2 an iteration, less 8 counted too many over 4.
+    counters.close_interval(robot_steps=8.0, processes=1, coming=4.0)
     assert counters.robot_rate == 0.0
     counters.advance(2, settings)
-    counters.close_interval(robot_steps=3.0, processes=1)
+    counters.close_interval(robot_steps=3.0, processes=1, coming=1.0)
     assert counters.robot_rate == 0.0
     counters.advance(2, settings)
-    counters.close_interval(robot_steps=11.0, processes=1)
-    # 22 were stored by now and 16 counted: 11 an iteration, and the 6 missed.
-    assert counters.robot_rate == 17.0
+    counters.close_interval(robot_steps=11.0, processes=1, coming=3.0)
+    # 22 were stored by now and 16 counted: 11 an iteration, and the 6 missed over 3.
+    assert counters.robot_rate == 13.0
+
+
+def test_a_short_log_interval_does_not_upset_the_replay_ratio():
+    settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
+    counters = Counters(robot_rate=20.0)  # twice the truth
+    rates = []
+    for iterations in (100, 10, 100, 10, 100):
+        for _ in range(iterations):
+            counters.advance(1, settings)
+        counters.close_interval(robot_steps=10.0 * iterations, processes=1, coming=100.0)
+        rates.append(counters.robot_rate)
+    assert rates == pytest.approx([0.0, 1.0, 10.0, 10.0, 10.0])
 
 
 def test_updates_share_the_transitions_of_all_processes():
     settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=4.0)
     counters.advance(8, settings)
-    counters.close_interval(robot_steps=16.0, processes=4)
+    counters.close_interval(robot_steps=16.0, processes=4, coming=1.0)
     assert counters.robot_rate == 4.0
 
 
