@@ -60,6 +60,7 @@ class TorchRLTrainer:
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
         self.counters.robot_rate = self._robots_placed()
+        self.started = False
         self.checkpoints = CheckpointFolder(
             output_dir / "checkpoints", config.checkpoint.keep, self.processes.rank
         )
@@ -83,8 +84,9 @@ class TorchRLTrainer:
         """
         config, counters = self.config, self.counters
         self.receiver = AnalysisReceiver(self.output_dir if self.processes.first else None)
-        if counters.iteration == 0:
+        if not self.started:
             self.learner.start(self._stages())
+            self.started = True
             self.save()
         title = f"{config.agent}, seed {config.seed}"
         progress = Progress(config.total_steps, title, shown=self.processes.first)
@@ -262,7 +264,7 @@ class TorchRLTrainer:
             self.learner.load_state_dict(own["learner"])
         except (ValueError, RuntimeError, KeyError) as error:
             raise CheckpointError(f"{path} does not fit its settings: {error}") from error
-        self.counters = Counters(**own["counters"])
+        self.counters, self.started = Counters(**own["counters"]), True
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
         if self.processes.first:

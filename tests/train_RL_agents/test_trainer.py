@@ -121,6 +121,24 @@ def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent):
     assert tables[0] == tables[1]
 
 
+def test_a_run_that_dies_before_its_second_checkpoint_begins_the_same_again(tmp_path, monkeypatch):
+    whole = trainer(tmp_path / "whole")
+    whole.train()
+    dies = trainer(tmp_path / "parts")
+    calls = iter(range(3))
+    collect = dies.learner.collect
+    monkeypatch.setattr(dies.learner, "collect", lambda: (next(calls), collect()))
+    with pytest.raises(StopIteration):
+        dies.train()
+    resumed = trainer(tmp_path / "parts")
+    resumed.resume(checkpoint.newest(tmp_path / "parts"))
+    assert resumed.counters.step == 0
+    resumed.train()
+    assert timeless(tmp_path / "whole") == timeless(tmp_path / "parts")
+    last = [checkpoint.load(checkpoint.newest(tmp_path / name)) for name in ("whole", "parts")]
+    assert_same(*last)
+
+
 def test_learning_changes_the_weights_and_the_seed_decides_everything(tmp_path):
     states = []
     for name, seed in (("first", 1), ("again", 1), ("other", 2)):
