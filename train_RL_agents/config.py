@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from marinenav_env.config import EnvConfig, EpisodeConfig
+from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig
 from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from train_RL_agents.agents.base import AgentConfig
 from train_RL_agents.agents.registry import AGENTS
@@ -133,11 +133,14 @@ class LogConfig(Settings):
 
 
 def training_env() -> EnvConfig:
-    """The published simulator with shorter episodes.
+    """The published simulator with shorter episodes, in which a collision costs twice as much.
 
     An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
+    The collision's price is measured: docs/results.md.
     """
-    return EnvConfig(episode=EpisodeConfig(max_steps=300))
+    return EnvConfig(
+        episode=EpisodeConfig(max_steps=300), reward=RewardConfig(collision=-10.0)
+    )
 
 
 @dataclass(frozen=True)

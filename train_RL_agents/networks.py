@@ -22,8 +22,8 @@ OBJECT_WIDTH = 40  # published width of the encoder of one object
 HIDDEN_WIDTH = 128  # published width of both hidden layers
 COSINES = 64  # published number of cosine features of a quantile fraction, i = 0..63
 
-EGO_MAGNITUDE = (40.0, 40.0, 2.0, 2.0, 1.0, 1000.0, 1000.0)  # m, m, m/s, m/s, rad/s, N, N
-OBJECT_MAGNITUDE = (20.0, 20.0, 2.0, 2.0, 3.0)  # m, m, m/s, m/s, m
+EGO_MAGNITUDE = (20.0, 20.0, 1.0, 1.0, 0.5, 500.0, 500.0)  # m, m, m/s, m/s, rad/s, N, N
+OBJECT_MAGNITUDE = (10.0, 10.0, 1.0, 1.0, 2.0)  # m, m, m/s, m/s, m
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ RATES = {
     "actor_learning_rate": 1e-3,
     "alpha_learning_rate": 1e-3,
     "polyak": 0.05,
+    "n_step": 1,
     "acting_average": 0.0,
     "autocast": False,
 }
@@ -33,7 +34,7 @@ SETTINGS = {
     "AC-IQN": {"n_taus": 4, "n_target_taus": 4, "polyak": 0.02},
     "IQN": {"n_taus": 4, "n_target_taus": 4},
     "DQN": {},
-    "Rainbow": {"n_step": 1, "v_min": 0.0, "v_max": 10.0, "atoms": 21},
+    "Rainbow": {"v_min": 0.0, "v_max": 10.0, "atoms": 21},
     "DDPG": {"polyak": 0.02},
     "SAC": {"polyak": 0.02},
 }

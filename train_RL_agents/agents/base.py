@@ -42,7 +42,7 @@ class AgentConfig(Settings):
     """Adam's rate for the value networks."""
     gamma: float = setting(0.99, unit="1/decision", source=PUBLISHED, low=0.0, high=1.0)
     """Discount of a decision; the replay turns it into the batch's `discount`."""
-    n_step: int = setting(1, unit="decisions", source=PUBLISHED, low=1)
+    n_step: int = setting(5, unit="decisions", source=MEASURED, low=1)
     """Length of the return; the replay computes it."""
     prioritized: bool = setting(False, unit="-", source=PUBLISHED)
     """Sample by priority; `update` then returns the new priorities."""

@@ -32,15 +32,15 @@ class RainbowConfig(AgentConfig):
 
     The support covers the discounted returns of this task. At full speed (1.6 m of progress a
     decision) and 10 at the goal, the mean journey of 40 m returns 41 and the longest, 72 m, 60. A
-    collision costs 5, and who drives away for 20 decisions loses 20, below which no difference
-    matters.
+    collision costs 10 in training, and who drives away for 20 decisions loses 20, below which no
+    difference matters.
     """
 
     n_step: int = setting(3, unit="decisions", source=HESSEL, low=1)
     prioritized: bool = setting(True, unit="-", source=HESSEL)
     atoms: int = setting(51, unit="-", source=HESSEL, low=2)
     """Number of values in the support."""
-    v_min: float = setting(-20.0, unit="return", source=CHOICE)
+    v_min: float = setting(-30.0, unit="return", source=CHOICE)
     """Lowest value of the support."""
     v_max: float = setting(60.0, unit="return", source=CHOICE)
     """Highest value of the support."""
