@@ -22,6 +22,7 @@ from marinenav_env.episode_recorder import record_episodes
 from marinenav_env.episodes import Episode, write_episode
 from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from train_RL_agents.checkpoint import CheckpointError
+from train_RL_agents.evaluation import FIRST_WORLD
 from train_RL_agents.policy_files import load_policy
 
 COUNTS = ("robots", "cores", "buoys")
@@ -89,6 +90,7 @@ def record(options: argparse.Namespace) -> list[Episode]:
         discrete=agent.discrete,
         dtype=torch.float64,
         seed=options.seed,
+        first_world=FIRST_WORLD,
         stack_k=config.stack_k,
     )
     torch.manual_seed(options.seed)

@@ -25,6 +25,9 @@ DECISION_LIMIT = 1_000
 """Decisions of an episode in evaluation, as published."""
 CHUNK_WORLDS = 1_024
 """Worlds in one forward pass of the policy, which bounds the memory it takes."""
+FIRST_WORLD = 2**31
+"""Global index of the first world of an evaluation. Trainings count theirs from 0, so that even
+with the seed of its training a policy meets episodes that it has not learned from."""
 LOOK_INTERVAL = 25
 """Decisions between two looks at which worlds still run."""
 
@@ -110,7 +113,7 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 
 
 class Evaluation:
-    """The same episodes each time: world w draws its scenario from (seed, w) alone.
+    """The same episodes each time: world w draws from (seed, `FIRST_WORLD` + w) alone.
 
     Args:
         stages: the stages.
@@ -145,6 +148,7 @@ class Evaluation:
             discrete=discrete,
             device=self.device,
             seed=seed,
+            first_world=FIRST_WORLD,
             stack_k=stack_k,
         )
         self._env.set_stage(self.stage_of_world.to(self.device))

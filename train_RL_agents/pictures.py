@@ -12,7 +12,7 @@ from marinenav_env.episode_recorder import record_episodes
 from marinenav_env.plotting import plot_episodes
 from marinenav_env.scenarios import Stage
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.evaluation import evaluation_config
+from train_RL_agents.evaluation import FIRST_WORLD, evaluation_config
 
 TRAJECTORIES = "trajectories.png"
 
@@ -37,6 +37,7 @@ def draw_trajectories(
         device=agent.device,
         dtype=torch.float64,
         seed=seed,
+        first_world=FIRST_WORLD,
     )
     env.set_stage(torch.arange(len(stages), device=agent.device))
     episodes = record_episodes(env, agent.act, seed=seed)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.env import MarineNavEnv
 from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from train_RL_agents import checkpoint, evaluate, evaluation
 from train_RL_agents.agents.registry import AGENTS
@@ -85,6 +86,21 @@ def test_the_same_episodes_each_time():
         assert torch.equal(first.outcomes.episode_return, second.outcomes.episode_return)
         assert not torch.equal(first.outcomes.episode_return, third.outcomes.episode_return)
     assert [len(result.outcomes.success) for result in results] == [6, 4]
+
+
+def test_no_training_of_the_same_seed_has_these_episodes():
+    first = []
+
+    def act(observation):
+        first.append(observation.ego.clone())
+        return idle(observation)
+
+    evaluated(act, episodes=(50,))
+    training = MarineNavEnv(50, stages=(ALONE,), seed=7)
+    buffers = training.make_buffers()
+    training.reset_into(buffers)
+    goals, trained = first[0][:, 0, :2], buffers.obs.ego[:, 0, :2]
+    assert torch.cdist(goals, trained).min() > 1e-3
 
 
 def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
