@@ -106,6 +106,18 @@ def find_toolkit(environ: Mapping[str, str]) -> Toolkit | None:
     return None
 
 
+def needed_toolkit(torch_cuda: str | None, environ: Mapping[str, str]) -> Toolkit | None:
+    """Looks for a toolkit only where one is of use, so that a broken one stops no other build.
+
+    Args:
+        torch_cuda: As in ``torch.version.cuda``.
+        environ: Environment variables.
+    """
+    if torch_cuda is None or read_switch(environ, "NO_CUDA"):
+        return None
+    return find_toolkit(environ)
+
+
 def can_build_cuda(
     torch_version: str, torch_cuda: str | None, toolkit: Toolkit | None
 ) -> CudaDecision:
@@ -114,7 +126,7 @@ def can_build_cuda(
     Args:
         torch_version: As in ``torch.__version__``.
         torch_cuda: As in ``torch.version.cuda``, None for a build of torch without CUDA.
-        toolkit: What `find_toolkit` found.
+        toolkit: What `needed_toolkit` found.
     """
     if torch_cuda is None:
         return CudaDecision(False, f"torch {torch_version} is built without CUDA")
@@ -166,17 +178,23 @@ def make_extension(decision: CudaDecision) -> Extension:
     from torch.utils.cpp_extension import CppExtension, CUDAExtension
 
     suffixes = (".cpp", ".cu") if decision.build else (".cpp",)
-    sources = sorted(
-        str(SOURCES / path.name) for path in (ROOT / SOURCES).glob("*") if path.suffix in suffixes
-    )
+    files = sorted(path.relative_to(ROOT) for path in (ROOT / SOURCES).rglob("*") if path.is_file())
     return (CUDAExtension if decision.build else CppExtension)(
         LIBRARY,
-        sources,
+        [str(path) for path in files if path.suffix in suffixes],
+        depends=[str(path) for path in files],  # without ninja setuptools knows of no header
         include_dirs=[str(ROOT / SOURCES)],
         extra_compile_args={"cxx": cxx_flags(os.environ), "nvcc": NVCC_FLAGS},
         extra_link_args=["-fopenmp"],
         py_limited_api=True,
     )
+
+
+def write_record(path: Path, build_info: Mapping[str, object]) -> None:
+    """Writes a record in one step (the packages, which could do it, are not importable yet)."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    partial.write_text(json.dumps(build_info, indent=2) + "\n")
+    partial.replace(path)
 
 
 def make_build_command(decision: CudaDecision, build_info: dict[str, object]) -> type[Command]:
@@ -193,8 +211,7 @@ def make_build_command(decision: CudaDecision, build_info: dict[str, object]) ->
             """Builds the library and writes the record beside it."""
             print(f"marinenav: CUDA {'on' if decision.build else 'off'}: {decision.reason}")
             super().run()
-            record = Path(self.get_ext_fullpath(LIBRARY)).with_name(BUILD_INFO)
-            record.write_text(json.dumps(build_info, indent=2) + "\n")
+            write_record(Path(self.get_ext_fullpath(LIBRARY)).with_name(BUILD_INFO), build_info)
 
     return BuildOps
 
@@ -208,7 +225,7 @@ def main() -> None:
             "building marinenav needs torch: install it first, then use"
             " `pip install --no-build-isolation .` (`make` does both)"
         ) from error
-    toolkit = find_toolkit(os.environ)
+    toolkit = needed_toolkit(torch.version.cuda, os.environ)
     decision = decide_cuda(torch.__version__, torch.version.cuda, toolkit, os.environ)
     if decision.build:
         os.environ["CUDA_HOME"] = str(toolkit.root)

@@ -101,6 +101,42 @@ def test_broken_toolkit_is_an_error(tmp_path):
         setup.find_toolkit({"CUDA_HOME": str(broken)})
 
 
+@pytest.mark.parametrize(
+    ("torch_cuda", "no_cuda", "reason"),
+    [("13.0", "1", "NO_CUDA=1"), (None, "", "is built without CUDA")],
+)
+def test_broken_toolkit_stops_no_build_without_cuda(
+    torch_cuda, no_cuda, reason, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("CUDA_HOME", str(make_toolkit(tmp_path, "no version")))
+    monkeypatch.setenv("NO_CUDA", no_cuda)
+    monkeypatch.delenv("FORCE_CUDA", raising=False)
+    monkeypatch.setattr(torch.version, "cuda", torch_cuda)
+    monkeypatch.setattr(setup, "setup", lambda **_: None)
+    decided = []
+    monkeypatch.setattr(setup, "make_build_command", lambda *arguments: decided.append(arguments))
+    setup.main()
+    ((decision, _),) = decided
+    assert not decision.build
+    assert reason in decision.reason
+
+
+def test_every_file_of_the_extension_makes_it_stale():
+    extension = setup.make_extension(setup.CudaDecision(False, ""))
+    known = {*extension.sources, *extension.depends}
+    assert {str(path.relative_to(ROOT)) for path in CSRC.rglob("*") if path.is_file()} <= known
+
+
+def test_record_of_the_build_is_whole_or_absent(tmp_path, monkeypatch):
+    """A kill while it is written leaves the one before."""
+    path = tmp_path / "record.json"
+    path.write_text("old")
+    monkeypatch.setattr(Path, "replace", lambda *_: pytest.fail("killed here"))
+    with pytest.raises(pytest.fail.Exception):
+        setup.write_record(path, {"cuda": False})
+    assert path.read_text() == "old"
+
+
 def test_cpu_architecture_can_be_chosen():
     assert "-march=native" in setup.cxx_flags({})
     assert "-march=x86-64-v3" in setup.cxx_flags({"MARINENAV_ARCH": "x86-64-v3"})
@@ -108,7 +144,7 @@ def test_cpu_architecture_can_be_chosen():
 
 def test_cuda_half_is_there_if_it_should_be():
     """Compares what this environment calls for with what was built and what torch can dispatch."""
-    toolkit = setup.find_toolkit(os.environ)
+    toolkit = setup.needed_toolkit(torch.version.cuda, os.environ)
     decision = setup.decide_cuda(torch.__version__, torch.version.cuda, toolkit, os.environ)
     built = json.loads((CSRC.parent / setup.BUILD_INFO).read_text())
     assert built["torch"] == torch.__version__, "the operators are built for another torch: rebuild"
