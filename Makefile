@@ -1,8 +1,9 @@
 # `make train` and `make test` set up everything they need; a second run repeats nothing.
 
-# Python to make the environment with, and pip's index for torch (empty: pip's default). A user
+# Python to make the environment with (python3), and pip's index for torch (pip's default). A user
 # without a GPU gives the index of the CPU builds, which spares the download of the CUDA packages.
-PYTHON ?= python3
+# Another one than before takes effect; a run that gives none keeps what is there.
+PYTHON ?=
 TORCH_INDEX ?=
 # What to train, and further arguments for train, test and bench.
 AGENT ?= AC-IQN
@@ -17,6 +18,9 @@ EXTENSION := marinenav_env/_ops.so
 CSRC := $(shell find marinenav_env/csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 # torch is installed first and alone, so that it can come from its own index; the rest finds it there.
 PIP := $(PY) -m pip --disable-pip-version-check install
+# What was given last, read when a recipe runs.
+CHOSEN_PYTHON = $(or $(shell cat build/PYTHON),python3)
+CHOSEN_INDEX = $(shell cat build/TORCH_INDEX)
 
 .PHONY: help setup train test lint bench clean
 .DELETE_ON_ERROR:
@@ -50,18 +54,20 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment, with the repository on its path: both packages import from any folder.
-$(VENV)/.created:
-	@command -v $(PYTHON) >/dev/null || \
-	  { echo "error: $(PYTHON) not found: install Python >= 3.11, or name one with PYTHON=" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "error: $$($(PYTHON) --version) is too old: Python >= 3.11 is needed, name one with PYTHON=" >&2; exit 1; }
-	@$(PYTHON) -m venv --clear $(VENV) || \
-	  { echo "error: $(PYTHON) cannot make environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }
+$(VENV)/.created: build/PYTHON
+	@command -v $(CHOSEN_PYTHON) >/dev/null || \
+	  { echo "error: $(CHOSEN_PYTHON) not found: install Python >= 3.11, or name one with PYTHON=" >&2; exit 1; }
+	@$(CHOSEN_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $$($(CHOSEN_PYTHON) --version) is too old: Python >= 3.11 is needed, name one with PYTHON=" >&2; exit 1; }
+	@$(CHOSEN_PYTHON) -m venv --clear $(VENV) || \
+	  { echo "error: $(CHOSEN_PYTHON) cannot make environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }
 	@$(PY) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "marinenav.pth").write_text(str(pathlib.Path.cwd()) + "\n")'
 	@touch $@
 
-$(VENV)/.dependencies: requirements.txt $(VENV)/.created
-	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $$(grep '^torch==' requirements.txt)
+# pip leaves a torch of the right version in place, wherever it is from.
+$(VENV)/.dependencies: requirements.txt $(VENV)/.created build/TORCH_INDEX
+	$(if $(filter build/TORCH_INDEX,$?),$(PY) -m pip uninstall --quiet --quiet --yes torch)
+	$(PIP) $(if $(CHOSEN_INDEX),--index-url $(CHOSEN_INDEX)) $$(grep '^torch==' requirements.txt)
 	$(PIP) --requirement requirements.txt
 	@touch $@
 
@@ -75,5 +81,9 @@ build/variables: FORCE
 	@mkdir -p build
 	@echo "$(foreach name,$(BUILD_VARIABLES),$(name)=$($(name)))" | cmp --silent - $@ || \
 	  echo "$(foreach name,$(BUILD_VARIABLES),$(name)=$($(name)))" > $@
+
+build/PYTHON build/TORCH_INDEX: build/%: FORCE
+	@mkdir -p build
+	@{ [ -e $@ ] && [ -z "$($*)" ]; } || echo "$($*)" | cmp --silent - $@ || echo "$($*)" > $@
 
 FORCE:

@@ -223,7 +223,7 @@ def main() -> None:
     except ImportError as error:
         raise BuildError(
             "building marinenav needs torch: install it first, then use"
-            " `pip install --no-build-isolation .` (`make` does both)"
+            " `pip install --no-build-isolation -e .` (`make` does both)"
         ) from error
     toolkit = needed_toolkit(torch.version.cuda, os.environ)
     decision = decide_cuda(torch.__version__, torch.version.cuda, toolkit, os.environ)

@@ -169,6 +169,14 @@ def test_pins_lie_in_the_ranges_that_the_packages_allow():
         assert requirement.specifier.contains(pins[requirement.name]), requirement
 
 
+def test_package_data_is_there():
+    """What no pattern matches is missing after an installation, without an error."""
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    for package, patterns in data.items():
+        for pattern in patterns:
+            assert list((ROOT / package).glob(pattern)), (package, pattern)
+
+
 def compile_check_reason() -> str:
     """Why the CUDA sources cannot or need not be compiled to objects here; empty if they must."""
     if torch.version.cuda is not None:

@@ -1,0 +1,79 @@
+"""The Makefile: what it was told is what it does, once, and a second run repeats nothing.
+
+Python is played by a script that notes what it is asked to do.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LOG = "log"
+
+PRETENDER = f"""#!/bin/sh
+if [ "$1 $2" = "-m venv" ]; then
+  rm -rf .venv && mkdir -p .venv/bin && cp "$0" .venv/bin/python
+  echo "venv by $(basename "$0")" >>{LOG}
+elif [ "$1 $2" = "-m pip" ]; then
+  shift 2
+  echo "pip $*" >>{LOG}
+fi
+"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A checkout of the Makefile with two interpreters."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements.txt").write_text("torch==2.13.0\nnumpy==2.4.6\n")
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(PRETENDER)
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def make(folder: Path, *variables: str) -> list[str]:
+    """Set up the environment; return what was done for it."""
+    command = ["make", ".venv/.dependencies", *variables]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    log = folder / LOG
+    done = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return done
+
+
+def installs(done: list[str]) -> list[str]:
+    """The lines that install or remove torch."""
+    return [line for line in done if "torch" in line]
+
+
+def test_a_second_run_repeats_nothing(folder):
+    done = make(folder, "PYTHON=./one")
+    assert done[0] == "venv by one"
+    assert not any("--index-url" in line for line in done)
+    assert make(folder, "PYTHON=./one") == []
+
+
+def test_another_index_replaces_torch(folder):
+    make(folder, "PYTHON=./one")
+    uninstall, install = installs(make(folder, "PYTHON=./one", "TORCH_INDEX=https://index"))
+    assert "uninstall" in uninstall
+    assert "--index-url https://index torch==2.13.0" in install
+
+
+def test_another_interpreter_makes_the_environment_anew(folder):
+    make(folder, "PYTHON=./one")
+    done = make(folder, "PYTHON=./two")
+    assert done[0] == "venv by two"
+    assert any("torch==2.13.0" in line for line in done)
+
+
+def test_what_is_not_given_stays_as_it_was(folder):
+    make(folder, "PYTHON=./one", "TORCH_INDEX=https://index")
+    assert make(folder) == []
+    (folder / "requirements.txt").write_text("torch==2.13.1\n")
+    (install,) = installs(make(folder))
+    assert "--index-url https://index torch==2.13.1" in install
