@@ -56,7 +56,8 @@ class Deviations:
     """Largest differences between a replay and its recording; None where there is no recording.
 
     ``velocity`` covers m/s and rad/s, ``observation`` all units of an observation. ``share`` is the
-    largest difference over its tolerance, ``steps`` the number of decisions.
+    largest difference over its tolerance, ``steps`` the number of decisions. A difference that is
+    not a number makes the largest, and the share, NaN, which is never within.
     """
 
     position_m: float
@@ -78,16 +79,16 @@ class Deviations:
     def worst(parts: Sequence[Deviations]) -> Deviations:
         """Return the largest of each difference, and the sums of flags and steps."""
         return Deviations(
-            position_m=max(part.position_m for part in parts),
-            heading_rad=max(part.heading_rad for part in parts),
-            velocity=max(part.velocity for part in parts),
-            thrust_n=max(part.thrust_n for part in parts),
+            position_m=_largest([part.position_m for part in parts]),
+            heading_rad=_largest([part.heading_rad for part in parts]),
+            velocity=_largest([part.velocity for part in parts]),
+            thrust_n=_largest([part.thrust_n for part in parts]),
             observation=_largest([part.observation for part in parts]),
             reward=_largest([part.reward for part in parts]),
             phi_rad=_largest([part.phi_rad for part in parts]),
             wrong_flags=sum(part.wrong_flags for part in parts),
             steps=sum(part.steps for part in parts),
-            share=max(part.share for part in parts),
+            share=_largest([part.share for part in parts]),
         )
 
 
@@ -206,7 +207,7 @@ def _summarise(
         **{name: largest.get(name) for name in QUANTITIES},
         wrong_flags=wrong_flags,
         steps=steps,
-        share=max(shares),
+        share=_largest(shares),
     )
 
 
@@ -215,7 +216,9 @@ def _difference(found: np.ndarray, known: np.ndarray) -> Part:
 
 
 def _largest(values: Sequence[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+    """Return the largest value; NaN if one is, which Python's own max may drop."""
+    there = [value for value in values if value is not None]
+    return float(np.max(there)) if there else None
 
 
 def _acted(episode: Episode) -> np.ndarray:

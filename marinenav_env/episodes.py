@@ -66,6 +66,20 @@ ACTION_INDEX = Rule(
     whole=True,
 )
 WHAT = "episode file"
+START_COLUMNS = {
+    "start": slice(0, 2),
+    "init_theta": 2,
+    "init_velocity_r": slice(3, 6),
+    "init_left_pos": 9,
+    "init_right_pos": 10,
+    "init_left_thrust": 11,
+    "init_right_thrust": 12,
+}
+"""Where a trajectory's first row repeats what ``robots`` says of the start."""
+
+START_TOLERANCE = 1e-6
+"""Largest difference between the two, in their units: rounding to the files' ten digits passes."""
+
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +211,7 @@ def episode_from_json(data: object, source: str, name: str = "") -> Episode:
         missions=Missions.from_section(robots_section, R=robots),
         perception=perception,
         observation_history=_parse_histories(robots_section, robots, capacity),
+    _check_starts(robots_section, episode)
         action_history=actions,
         trajectory=_parse_trajectories(robots_section, actions),
         name=name,
@@ -206,6 +221,7 @@ def episode_from_json(data: object, source: str, name: str = "") -> Episode:
         return episode
     recorded = parse_recording(root.section("recorded"), episode.decisions, robots, capacity)
     if recorded.continuous_action != episode.continuous:
+    _check_presence(root, recorded, actions)
         root.fail(
             "recorded.continuous_action",
             recorded.continuous_action,
@@ -298,14 +314,55 @@ def _parse_histories(
 
 
 def _check_vessels(section: JsonSection, vessels: Vessels) -> None:
-    """Check what no single field shows: the order of the thrust limits and the inertia."""
+    """Check what no single field shows: the order of the thrust limits and the mass matrix."""
     limits = zip(vessels.min_thrust.tolist(), vessels.max_thrust.tolist(), strict=True)
     for robot, (low, high) in enumerate(limits):
         if low >= high:
             remedy = f"give less than max_thrust[{robot}], which is {high}"
             section.fail(f"min_thrust[{robot}]", low, remedy)
-    inertia = zip(vessels.x_dot_u.tolist(), vessels.m.tolist(), strict=True)
-    for robot, (added, mass) in enumerate(inertia):
-        if added >= mass:
-            remedy = f"give less than the mass m[{robot}], which is {mass}"
-            section.fail(f"xDotU[{robot}]", added, remedy)
+    masses = ("x_dot_u", "m"), ("y_dot_v", "m"), ("n_dot_r", "izz")
+    keys = {name: place.key for name, place in vessels.json_fields().items()}
+    for added_name, name in masses:
+        pairs = zip(getattr(vessels, added_name), getattr(vessels, name), strict=True)
+        for robot, (added, mass) in enumerate(pairs):
+            if added >= mass:
+                remedy = f"give less than {keys[name]}[{robot}], which is {mass}"
+                section.fail(f"{keys[added_name]}[{robot}]", added.item(), remedy)
+    sway_yaw = (vessels.m - vessels.y_dot_v) * (vessels.izz - vessels.n_dot_r)
+    for robot in np.flatnonzero(sway_yaw <= vessels.y_dot_r * vessels.n_dot_v):
+        section.fail(
+            f"yDotR[{robot}]",
+            vessels.y_dot_r[robot].item(),
+            f"yDotR * nDotV (nDotV[{robot}] is {vessels.n_dot_v[robot]}) must be below "
+            f"(m - yDotV) * (Izz - nDotR) = {sway_yaw[robot]}, or the mass matrix is singular or "
+            "indefinite",
+        )
+
+
+def _check_starts(section: JsonSection, episode: Episode) -> None:
+    """Check that every trajectory begins where ``start`` and ``init_*`` say."""
+    first = np.stack([states[0] for states in episode.trajectory])
+    for key, columns in START_COLUMNS.items():
+        given = getattr(episode.missions, key)
+        apart = np.abs(given - first[:, columns]).reshape(episode.robots, -1).max(axis=1)
+        for robot in np.flatnonzero(apart > START_TOLERANCE):
+            section.fail(
+                f"{key}[{robot}]",
+                given[robot].tolist(),
+                f"give {first[robot, columns].tolist()} as at the start of trajectory[{robot}], or "
+                "mend that",
+            )
+
+
+def _check_presence(
+    root: JsonSection, recorded: Recording, actions: tuple[np.ndarray, ...]
+) -> None:
+    """Check that a robot was observed before and after every decision it took."""
+    for robot, acted in enumerate(actions):
+        needed = len(acted) + 1 if len(acted) else 0
+        for decision in np.flatnonzero(~recorded.obs.present[:needed, robot]):
+            root.fail(
+                f"recorded.obs[{decision}][{robot}]",
+                None,
+                f"give the observation [self, objects]: robot {robot} took {len(acted)} decisions",
+            )

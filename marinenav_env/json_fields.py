@@ -148,7 +148,8 @@ class JsonSection:
         """Check ``value``, which stands at ``key``, as :meth:`array` does."""
         values = _as_array(value)
         kind = values.dtype.kind
-        if kind in "iuf" and _fits(values.shape, shape) and bool(np.all(rule.accepts(values))):
+        fits = kind in "iuf" and _fits(values.shape, shape) and not _holds_flag(value)
+        if fits and bool(np.all(rule.accepts(values))):
             return values
         if values.size == 0 and kind == "f" and _is_empty(value, shape):
             lengths = [length or 0 for length in shape]
@@ -203,6 +204,13 @@ def _as_array(value: object) -> np.ndarray:
         return np.asarray(value)
     except ValueError:
         return np.empty(0, dtype=object)
+
+
+def _holds_flag(value: object) -> bool:
+    """Return whether a boolean stands in nested lists; an array would take it for 0 or 1."""
+    if isinstance(value, list):
+        return any(map(_holds_flag, value))
+    return isinstance(value, bool)
 
 
 def _fits(actual: tuple[int, ...], expected: Shape) -> bool:

@@ -171,7 +171,7 @@ def parse_recording(section: JsonSection, decisions: int, robots: int, capacity:
     section.expect_keys(KEYS)
     each = (decisions, robots)
     with_reset = (decisions + 1, robots)
-    return Recording(
+    recording = Recording(
         continuous_action=section.flag("continuous_action"),
         rewards=section.array("rewards", each, FINITE),
         dones=section.flags("dones", each),
@@ -184,6 +184,14 @@ def parse_recording(section: JsonSection, decisions: int, robots: int, capacity:
         energy=section.array("energy", each, FINITE),
         obs=_parse_observation_table(section, with_reset, capacity),
     )
+    for decision, robot in np.argwhere(recording.apply_colregs[1:] & np.isnan(recording.phi)):
+        section.fail(
+            f"phi[{decision}][{robot}]",
+            None,
+            f"give the turn in rad that the rule asks for, or false at apply_colregs"
+            f"[{decision + 1}][{robot}]",
+        )
+    return recording
 
 
 def recording_to_json(recording: Recording) -> dict[str, object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -60,7 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     overall = Deviations.worst(list(found.values()))
     if options.json:
         files = {name: as_json(deviations) for name, deviations in found.items()}
-        print(json.dumps({"overall": as_json(overall), "files": files}, indent=1))
+        try:
+            text = json.dumps(
+                {"overall": as_json(overall), "files": files}, indent=1, allow_nan=False
+            )
+        except ValueError:
+            diverged = [name for name, part in found.items() if not math.isfinite(part.share)]
+            print(
+                f"error: deviations of {diverged} are not finite, which JSON cannot hold: leave "
+                "out --json to see which, and look for parameters that make the simulation diverge",
+                file=sys.stderr,
+            )
+            return 1
+        print(text)
     else:
         print_table(found, overall)
     return 0 if overall.within() else 1

@@ -164,9 +164,27 @@ def test_with_noise_only_trajectories_and_ends_count(episode, perfect):
     assert found.wrong_flags == 1
 
 
-def test_a_replay_that_is_not_finite_is_not_within(episode, perfect):
-    perfect.states[5, 0, 0] = math.nan
-    assert not compare(episode, perfect, STEP_BY_STEP).within()
+@pytest.mark.parametrize(("quantity", "plant"), PLANTS.items(), ids=PLANTS)
+@pytest.mark.parametrize("tolerance", [RUN_THROUGH, STEP_BY_STEP], ids=["absolute", "relative"])
+def test_a_replay_that_is_not_finite_is_not_within(quantity, plant, tolerance, episode, perfect):
+    fine = compare(episode, perfect, tolerance)
+    name, place = plant
+    getattr(perfect, name)[place] = math.nan
+    found = compare(episode, perfect, tolerance)
+    assert math.isnan(getattr(found, quantity))
+    assert not found.within()
+    assert not Deviations.worst([fine, found]).within()
+    assert not Deviations.worst([found, fine]).within()
+
+
+def test_a_recorded_phi_that_is_not_finite_is_not_within(episode, perfect):
+    time, robot = np.argwhere(np.isfinite(episode.recorded.phi))[0]
+    phi = episode.recorded.phi.copy()
+    phi[time, robot] = math.nan
+    damaged = replace(episode, recorded=replace(episode.recorded, phi=phi))
+    found = compare(damaged, perfect, RUN_THROUGH)
+    assert math.isnan(found.phi_rad)
+    assert not found.within()
 
 
 def test_angles_are_compared_modulo_a_turn():

@@ -143,9 +143,29 @@ DAMAGES = {
     "dt": (_set("robots", "dt", 1, -0.05), r"robots.dt\[1\] is -0.05: give a finite number above"),
     "N": (_set("robots", "N", 0, 2.5), r"robots.N\[0\] is 2.5: give a whole number, 1 or more"),
     "mass short": (_set("robots", "m", [400, 400]), r"robots.m \(length 2\) .*give 3 entries"),
-    "mass small": (_set("robots", "m", 2, 10), r"robots.xDotU\[2\] is 20: give less than the mass"),
+    "mass small": (_set("robots", "m", 2, 10), r"robots.xDotU\[2\] is 20.*: give less than m\[2\]"),
+    "sway mass": (_set("robots", "yDotV", 1, 400.0), r"yDotV\[1\] is 400.0: give less than m\[1\]"),
+    "inertia": (_set("robots", "nDotR", 0, 450.0), r"nDotR\[0\] is 450.0: give less than Izz\[0\]"),
+    "mass matrix": (
+        lambda data: data["robots"].update(yDotR=[0.0, 800.0, 0.0], nDotV=[0.0, 900.0, 0.0]),
+        r"robots.yDotR\[1\] is 800.0: .* the mass matrix is singular or indefinite",
+    ),
     "thrusts": (_set("robots", "min_thrust", 0, 2000.0), r"robots.min_thrust\[0\] is 2000.0"),
     "start": (_set("robots", "start", 1, [1.0]), r"robots.start\[1\] \(length 1\) .*give 2 entr"),
+    "start elsewhere": (
+        _set("robots", "start", 1, [1.0, 2.0]),
+        r"robots.start\[1\] is \[1.0, 2.0\]: give \[.*\] as at the start of trajectory\[1\]",
+    ),
+    "heading elsewhere": (_set("robots", "init_theta", 2, 9.0), r"init_theta\[2\] is 9.0: give "),
+    "moving": (
+        _set("robots", "init_velocity_r", 0, [0.0, 0.0, 0.1]),
+        r"init_velocity_r\[0\] is \[0.0, 0.0, 0.1\]: give \[0.0",
+    ),
+    "under thrust": (_set("robots", "init_right_thrust", 0, 7), r"init_right_thrust\[0\] is 7"),
+    "flag as number": (
+        _set("robots", "trajectory", 0, 5, 2, True),
+        r"trajectory\[0\]\[5\]\[2\] is True: give a finite number",
+    ),
     "goal": (_set("robots", "goal", 2, 1, None), r"robots.goal\[2\]\[1\] is None: give a finite"),
     "ratio": (_set("robots", "perception", "r_mean_ratio", 0, 1.5), r"r_mean_ratio\[0\] is 1.5"),
     "action far": (
@@ -184,6 +204,15 @@ DAMAGES = {
     "dones": (_set("recorded", "dones", 0, 0, "no"), "recorded.dones is .*: give true and false"),
     "infos": (_set("recorded", "infos", 0, 0, "lost"), "recorded.infos is 'lost': use only 'norm"),
     "phi": (_set("recorded", "phi", 3, [None]), r"recorded.phi\[3\] is .*: give 3 entries"),
+    "no phi": (
+        _set("recorded", "apply_colregs", 4, 1, True),
+        r"recorded.phi\[3\]\[1\] is None: give the turn in rad",
+    ),
+    "not seen": (
+        _set("recorded", "obs", 28, 2, None),
+        r"recorded.obs\[28\]\[2\] is None: give the observation .* robot 2 took 28 decisions",
+    ),
+    "not seen at first": (_set("recorded", "obs", 0, 1, None), r"recorded.obs\[0\]\[1\] is None"),
     "obs": (
         _set("recorded", "obs", 2, 1, [[1.0], []]),
         r"recorded.obs\[2\]\[1\]\[0\] \(length 1\)",

@@ -1,10 +1,12 @@
 """The replay command: its table, its JSON object and its exit status."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
+from marinenav_env.deviations import Deviations
 from scripts import replay_episode
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
@@ -47,6 +49,18 @@ def test_a_planted_deviation_sets_the_exit_status(planted, capsys):
     assert report["files"]["planted.json"]["position_m"] == pytest.approx(2e-6, rel=0.1)
     assert report["files"]["planted.json"]["reward"] is None
     assert report["overall"]["reward"] is not None
+
+
+def test_json_never_holds_nan(planted, capsys, monkeypatch):
+    """No other program could read it, and null would say that nothing was recorded."""
+    diverged = Deviations(0.0, 0.0, math.nan, 0.0, None, None, None, 0, 5, math.nan)
+    monkeypatch.setattr(replay_episode, "check", lambda *_: diverged)
+    assert replay_episode.main([str(planted), "--json"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "deviations of ['planted.json'] are not finite" in captured.err
+    assert replay_episode.main([str(planted)]) == 1
+    assert "nan" in capsys.readouterr().out
 
 
 def test_table_has_a_line_per_file_and_a_verdict(planted, capsys):
