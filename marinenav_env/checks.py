@@ -11,8 +11,11 @@ from marinenav_env import ops
 from marinenav_env.config import ConfigError, EnvConfig
 from marinenav_env.scenarios import Stage
 from marinenav_env.state import Slots
+from marinenav_env.trial_placement import check_placement
 
 InfoMode = Literal["full", "stats", "none"]
+MOST_ROBOTS = 255
+MOST_OBJECTS = 65535
 
 
 def check_options(worlds: int, dtype: torch.dtype, info_mode: str, stack_k: int) -> None:
@@ -50,7 +53,8 @@ def check_device(device: torch.device | str) -> torch.device:
     """The device, if the operators run there.
 
     Raises:
-        ConfigError: CUDA is asked for and absent from this machine or from the operators.
+        ConfigError: CUDA is asked for and absent from this machine or from the operators, or the
+            machine has no device of that number.
     """
     device = torch.device(device)
     if device.type == "cuda" and not torch.cuda.is_available():
@@ -59,6 +63,11 @@ def check_device(device: torch.device | str) -> torch.device:
         raise ConfigError(
             f"device = '{device}': the operators were built without CUDA; use 'cpu', or rebuild"
             " with FORCE_CUDA=1 where nvcc matches torch"
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(
+            f"device = '{device}': this machine shows {torch.cuda.device_count()} CUDA devices,"
+            f" numbered from 0; use 'cuda:{torch.cuda.device_count() - 1}' or a smaller number"
         )
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"device = '{device}': use 'cpu' or 'cuda'")
@@ -69,7 +78,7 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
     """The stages, if their scenarios can be placed.
 
     Raises:
-        ConfigError: no stage, or robots that cannot fit the map.
+        ConfigError: no stage, or one whose robots, cores or buoys find no room in the map.
     """
     if not stages:
         raise ConfigError("stages = (): give at least one stage")
@@ -77,25 +86,14 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
     side_x = scenario.width - 2.0 * scenario.start_margin
     side_y = scenario.height - 2.0 * scenario.start_margin
     diagonal = (side_x**2 + side_y**2) ** 0.5
-    # Starts keep clear_radius apart, so discs of half of it cannot overlap (densest packing .907).
-    reach = 0.5 * scenario.clear_radius
-    room = 0.9069 * (side_x + 2 * reach) * (side_y + 2 * reach)
     for i, stage in enumerate(stages):
         if stage.min_distance_m >= diagonal:
             raise ConfigError(
                 f"stages[{i}].min_distance_m = {stage.min_distance_m}: starts and goals lie at most"
                 f" {diagonal:.1f} m apart on this map; lower it or enlarge scenario.width/height"
             )
-        if stage.robots * torch.pi * reach**2 > room:
-            raise ConfigError(
-                f"stages[{i}].robots = {stage.robots}: so many starts"
-                f" {scenario.clear_radius} m apart do not fit the map; use fewer robots, a larger"
-                " scenario.width/height or a smaller scenario.clear_radius"
-            )
-        if stage.robots > 255 or stage.robots + stage.buoys > 65535:
-            raise ConfigError(
-                f"stages[{i}] = {stage}: at most 255 robots and 65535 objects a world"
-            )
+        _check_numbering(f"stages[{i}]", stage)
+        check_placement(f"stages[{i}]", stage, config)
     return tuple(stages)
 
 
@@ -103,7 +101,7 @@ def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
     """The slots, or as many as the stages need.
 
     Raises:
-        ConfigError: a stage needs more than there are.
+        ConfigError: a stage needs more than there are, or they are more than can be numbered.
     """
     needed = Slots(*(max(getattr(stage, n) for stage in stages) for n in Slots._fields))
     if slots is None:
@@ -113,4 +111,14 @@ def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
             raise ConfigError(
                 f"slots.{name} = {given}: a stage places {least} {name}; give at least {least}"
             )
+    _check_numbering("slots", slots)
     return slots
+
+
+def _check_numbering(name: str, counts: Stage | Slots) -> None:
+    """Check that the random numbers' counter has bits for every robot and object (philox.h)."""
+    if counts.robots > MOST_ROBOTS or counts.robots + counts.buoys > MOST_OBJECTS:
+        raise ConfigError(
+            f"{name} = {counts}: give at most {MOST_ROBOTS} robots and {MOST_OBJECTS} robots and"
+            " buoys together"
+        )

@@ -14,6 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 THRUST_RATES = (0.0, -500.0, -1000.0, 500.0, 1000.0)
+MOST_COUNTED = 2**24
+"""Up to here every whole number is a float32, the type in which the core may hold a count."""
+MOST_TRIES = 2**16 - 1
+"""Placement tries have 16 bits of the random numbers' counter."""
 
 
 class ConfigError(ValueError):
@@ -23,6 +27,13 @@ class ConfigError(ValueError):
 def _require(condition: bool, name: str, value: object, remedy: str) -> None:
     if not condition:
         raise ConfigError(f"{name} = {value!r}: {remedy}")
+
+
+def _require_count(name: str, value: object, most: int, what: str) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    _require(
+        whole and 1 <= value <= most, name, value, f"give a whole number of {what}, 1 to {most}"
+    )
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class VesselConfig:
     def __post_init__(self) -> None:
         """Raises ConfigError for a vessel that cannot be simulated."""
         _require(self.dt > 0, "vessel.dt", self.dt, "give a positive time in seconds")
-        _require(self.substeps >= 1, "vessel.substeps", self.substeps, "give at least 1")
+        _require_count("vessel.substeps", self.substeps, MOST_COUNTED, "substeps")
         _require(self.radius > 0, "vessel.radius", self.radius, "give a positive radius in metres")
         _require(
             self.mass > max(self.x_dot_u, self.y_dot_v),
@@ -75,6 +86,14 @@ class VesselConfig:
         )
         _require(
             self.izz > self.n_dot_r, "vessel.izz", self.izz, "the inertia must exceed n_dot_r"
+        )
+        sway_yaw = (self.mass - self.y_dot_v) * (self.izz - self.n_dot_r)
+        _require(
+            sway_yaw > self.y_dot_r * self.n_dot_v,
+            "vessel.y_dot_r",
+            self.y_dot_r,
+            f"y_dot_r * n_dot_v (n_dot_v = {self.n_dot_v!r}) must be below (mass - y_dot_v) *"
+            f" (izz - n_dot_r) = {sway_yaw!r}, or the mass matrix is singular or indefinite",
         )
         _require(
             self.min_thrust < self.max_thrust,
@@ -99,7 +118,7 @@ class PerceptionConfig:
     angle: float = 2.0 * math.pi  # rad, field of view centred on the bow
     position_std: float = 0.05  # m, per world-frame coordinate
     velocity_std: float = 0.05  # m/s, per world-frame coordinate
-    radius_mean_ratio: float = 0.8  # seen radius / true radius on average
+    radius_mean_ratio: float = 0.8  # seen / true radius on average; seen: (2 ratio - 1) to 1 times
     radius_kappa: float = 1.0  # concentration of the von Mises radius noise
 
     def __post_init__(self) -> None:
@@ -115,10 +134,10 @@ class PerceptionConfig:
             value = getattr(self, name)
             _require(value >= 0, f"perception.{name}", value, "must not be negative")
         _require(
-            0 < self.radius_mean_ratio <= 1,
+            0.5 <= self.radius_mean_ratio <= 1,
             "perception.radius_mean_ratio",
             self.radius_mean_ratio,
-            "give a ratio in (0, 1]",
+            "give a ratio in [0.5, 1]; below 0.5 the noise makes seen radii negative",
         )
 
     def noiseless(self) -> PerceptionConfig:
@@ -229,12 +248,7 @@ class ScenarioConfig:
             self.buoy_radius_min,
             "give 0 < buoy_radius_min <= buoy_radius_max",
         )
-        _require(
-            1 <= self.placement_tries < 2**16,
-            "scenario.placement_tries",
-            self.placement_tries,
-            "give 1 to 65535 tries",
-        )
+        _require_count("scenario.placement_tries", self.placement_tries, MOST_TRIES, "tries")
 
 
 @dataclass(frozen=True)
@@ -246,7 +260,7 @@ class EpisodeConfig:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for an episode without a decision."""
-        _require(self.max_steps >= 1, "episode.max_steps", self.max_steps, "give at least 1")
+        _require_count("episode.max_steps", self.max_steps, MOST_COUNTED, "decisions")
 
 
 @dataclass(frozen=True)

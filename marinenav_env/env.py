@@ -31,6 +31,8 @@ from marinenav_env.state import (
     StepBuffers,
 )
 
+CONFIGURATION = ("stage", "radius_noise")
+"""Tensors of the state that hold parameters: the environment's own, never a checkpoint's."""
 INFO_FIELDS = ("phi", "step_energy", "progress", "contact")
 DISCRETE_ACTIONS = 25
 CONTINUOUS_ACTIONS = 2
@@ -141,7 +143,21 @@ class MarineNavEnv(EnvBase):
         ops.observe(self._state, mask, out, self._context)
 
     def set_stage(self, stage: Tensor) -> None:
-        """Sets each world's stage ([W] integers), in force from its next reset."""
+        """Sets each world's stage, in force from its next reset.
+
+        Args:
+            stage: [W] integers from 0. Reading them would stop a GPU, so one below 0 counts as
+                the first stage and one past the last as the last.
+
+        Raises:
+            ValueError: the shape or the type is another.
+        """
+        whole = not (stage.is_floating_point() or stage.is_complex() or stage.dtype == torch.bool)
+        if stage.shape != (self.worlds,) or not whole:
+            raise ValueError(
+                f"stage has shape {tuple(stage.shape)} and dtype {stage.dtype}: give whole numbers"
+                f" [{self.worlds}], the index of a stage for every world"
+            )
         self._state.world_field("next_stage")[: self.worlds].copy_(stage)
 
     def stage_of_worlds(self) -> Tensor:
@@ -189,9 +205,12 @@ class MarineNavEnv(EnvBase):
             )
 
     def state_dict(self, *_: object, **__: object) -> dict[str, Tensor]:
-        """Everything that changes, as plain tensors; the seed is part of the configuration."""
-        state = {f.name: getattr(self._state, f.name).clone() for f in fields(self._state)}
-        return {**state, "live": self.live.clone()}
+        """Everything that changes, as plain tensors; seed, stages and noise are configuration."""
+        return {name: tensor.clone() for name, tensor in self._changing().items()}
+
+    def _changing(self) -> dict[str, Tensor]:
+        names = (f.name for f in fields(self._state) if f.name not in CONFIGURATION)
+        return {**{name: getattr(self._state, name) for name in names}, "live": self.live}
 
     def load_state_dict(self, state: Mapping[str, Tensor], *_: object, **__: object) -> None:
         """Restores `state_dict`'s result, from any device.
@@ -199,9 +218,7 @@ class MarineNavEnv(EnvBase):
         Raises:
             ValueError: an entry is missing or has another shape.
         """
-        own = {f.name: getattr(self._state, f.name) for f in fields(self._state)}
-        own["live"] = self.live
-        for name, tensor in own.items():
+        for name, tensor in self._changing().items():
             if name not in state or state[name].shape != tensor.shape:
                 found = tuple(state[name].shape) if name in state else "missing"
                 raise ValueError(
@@ -312,6 +329,12 @@ class MarineNavEnv(EnvBase):
         )
 
     def _set_seed(self, seed: int | None) -> None:
-        """Starts the random numbers of `seed` from each world's first episode."""
-        self._context = self._context._replace(seed=0 if seed is None else int(seed))
+        """Starts the random numbers of `seed` from each world's first episode.
+
+        Raises:
+            ConfigError: the seed is out of range.
+        """
+        seed = 0 if seed is None else int(seed)
+        check_randomness(self.worlds, seed, self._context.first_world)
+        self._context = self._context._replace(seed=seed)
         self._state.world_field("episode").zero_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -47,17 +48,21 @@ class Slots(NamedTuple):
     cores: int
 
 
+@functools.lru_cache(maxsize=16)
 def radius_noise_table(kappa: float) -> np.ndarray:
     """Quantiles of the von Mises distribution (mean 0, concentration kappa) over pi.
 
     Returns:
-        [NOISE_TABLE_SIZE] float64 at equally spaced probabilities 0..1; values in [-1, 1].
+        [NOISE_TABLE_SIZE] float64 at equally spaced probabilities 0..1; values in [-1, 1]. Kept and
+        handed out again, so it cannot be written to.
     """
     angle = np.linspace(-np.pi, np.pi, 200_001)
     density = np.exp(kappa * (np.cos(angle) - 1.0))
     cumulative = np.concatenate(([0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))))
     probability = np.linspace(0.0, 1.0, ops.NOISE_TABLE_SIZE)
-    return np.interp(probability, cumulative / cumulative[-1], angle) / np.pi
+    table = np.interp(probability, cumulative / cumulative[-1], angle) / np.pi
+    table.flags.writeable = False
+    return table
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class SimulatorState:
         device: torch.device,
         dtype: torch.dtype,
     ) -> SimulatorState:
-        """Zeroed state: no world has a robot until it is reset."""
+        """Zeroed state: no world has a robot, and every episode is over, until it is reset."""
         stride = -(-worlds // ops.ROW_ALIGNMENT) * ops.ROW_ALIGNMENT
 
         def real(*shape: int) -> Tensor:
@@ -97,6 +102,9 @@ class SimulatorState:
         def integer(*shape: int) -> Tensor:
             return torch.zeros(shape, device=device, dtype=torch.int32)
 
+        world = integer(len(WORLD_FIELDS), stride)
+        # A running world without a robot would end, and be booked, in its first step.
+        world[WORLD_FIELDS.index("end")] = WORLD_TERMINATED
         table = [[getattr(stage, name) for name in STAGE_FIELDS] for stage in stages]
         return SimulatorState(
             robot=real(len(ROBOT_FIELDS), slots.robots, stride),
@@ -104,11 +112,11 @@ class SimulatorState:
             bad=integer(slots.robots, stride),
             buoy=real(3, slots.buoys, stride),
             core=real(3, slots.cores, stride),
-            world=integer(len(WORLD_FIELDS), stride),
+            world=world,
             outcome=real(len(OUTCOME_FIELDS), stride),
             stats=real(len(stages), len(STATS), stride) if statistics else real(0),
             stage=torch.tensor(table, device=device, dtype=dtype),
-            radius_noise=torch.as_tensor(radius_noise_table(kappa)).to(device, dtype),
+            radius_noise=torch.tensor(radius_noise_table(kappa), device=device, dtype=dtype),
         )
 
     def tensors(self) -> tuple[Tensor, ...]:

@@ -127,6 +127,12 @@ inline void check_mask(const Checker& check, const OptionalTensor& only, int64_t
   if (only.has_value()) check(*only, "only", c10::kBool, {worlds});
 }
 
+/// Older frames are copied from the step before: written in place they would read themselves.
+inline void check_apart(const Tensor& now, const Tensor& previous, const char* name) {
+  TORCH_CHECK(now.data_ptr() != previous.data_ptr(), "marinenav: with stacked frames `", name,
+              "` and `previous_", name, "` must not share memory: give two sets of buffers");
+}
+
 template <class Backend>
 void step(const Tensor& robot, const Tensor& status, const Tensor& bad, const Tensor& buoy,
           const Tensor& core, const Tensor& world, const Tensor& outcome, const Tensor& stats,
@@ -144,8 +150,11 @@ void step(const Tensor& robot, const Tensor& status, const Tensor& bad, const Te
   const Checker check = tensors.check(worlds);
   now.check(check, worlds, robots);
   before.check(check, worlds, robots);
-  TORCH_CHECK(now.frames() == 1 || ego.data_ptr() != previous_ego.data_ptr(),
-              "marinenav: with stacked frames `ego` and `previous_ego` must not share memory");
+  if (now.frames() > 1) {
+    check_apart(ego, previous_ego, "ego");
+    check_apart(objects, previous_objects, "objects");
+    check_apart(mask, previous_mask, "mask");
+  }
   const bool discrete = action.scalar_type() == c10::kLong;
   if (discrete) {
     check(action, "action", c10::kLong, {worlds, robots});

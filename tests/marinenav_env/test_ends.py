@@ -252,3 +252,18 @@ def test_untouched_statistics_outlive_resets(device):
     env.reset_into(env.make_buffers())
     assert torch.equal(env.read_stats(), before)
     assert before[0, STATS.index("episodes")] == 16
+
+
+def test_a_step_before_the_first_reset_books_nothing(device):
+    """Worlds are made with their episodes over, so a loop may also begin by resetting the done."""
+    env = MarineNavEnv(5, stages=(SPARSE,), device=device)
+    before, out = env.make_buffers(), env.make_buffers()
+    env.step_into(actions(env, 0), before, out)
+    assert out.done.all()
+    assert not out.active.any()
+    assert (env.read_stats() == 0).all()
+    assert (env.outcome["length"] == 0).all()
+    env.reset_into(out, out.done)
+    assert env.live.all()
+    env.step_into(actions(env, 1), out, before)
+    assert not before.done.any()

@@ -159,10 +159,23 @@ def test_argument_on_another_device_is_named(op, name):
         call.run(**{name: call.args[name].cpu()})
 
 
-def test_stacked_frames_may_not_be_their_own_past(device):
+@pytest.mark.parametrize("name", ["ego", "objects", "mask"])
+def test_stacked_frames_may_not_be_their_own_past(name, device):
     call = Call("step", device, stack_k=2)
-    with pytest.raises(RuntimeError, match="must not share memory"):
-        call.run(**{f"previous_{k}": call.args[k] for k in ("ego", "objects", "mask")})
+    with pytest.raises(RuntimeError, match=f"`{name}` and `previous_{name}` must not share memory"):
+        call.run(**{f"previous_{name}": call.args[name]})
+
+
+def test_a_stage_that_wants_more_than_there_are_slots_fills_them(device):
+    """The stage table is data; whatever it says, nothing is written past the slots."""
+    env = MarineNavEnv(4, stages=(SPARSE, CROWDED), config=eventful(), device=device)
+    env.state.stage[0] = torch.tensor([9.0, 7.0, 8.0, 12.0])
+    env.state.stage[1] = torch.tensor([-1.0, -1e30, torch.nan, 12.0])
+    env.set_stage(torch.tensor([0, 0, 1, 1], device=device))
+    env.reset_into(env.make_buffers())
+    placed = [env.state.world_field(name)[:4].tolist() for name in ("robots", "cores", "buoys")]
+    most = CROWDED.robots, CROWDED.cores, CROWDED.buoys
+    assert placed == [[count, count, 0, 0] for count in most]
 
 
 def test_philox_wants_four_words(device):

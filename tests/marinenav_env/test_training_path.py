@@ -1,9 +1,13 @@
 """The training path reads nothing on the host, and its state can be saved and restored."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.env import MarineNavEnv
+from marinenav_env.scenarios import Stage
 from tests.host_reads import HostReadError, no_host_reads
 from tests.marinenav_env.rollouts import (
     CROWDED,
@@ -98,3 +102,21 @@ def test_state_of_other_worlds_is_refused():
     del saved["bad"]
     with pytest.raises(ValueError, match="simulator state 'bad' is missing"):
         env.load_state_dict(saved)
+
+
+def test_state_holds_no_configuration(device):
+    """A loaded state goes on under the stages and the noise of the environment it meets."""
+    kappa = replace(EnvConfig().perception, radius_kappa=3.0)
+    other = MarineNavEnv(
+        4,
+        stages=(Stage(3, 0, 0, 20.0),),
+        config=replace(EnvConfig(), perception=kappa),
+        device=device,
+    )
+    env = MarineNavEnv(4, stages=(Stage(3, 0, 0, 30.0),), device=device)
+    kept = env.state.stage.clone(), env.state.radius_noise.clone()
+    foreign = {"stage": other.state.stage, "radius_noise": other.state.radius_noise}
+    env.load_state_dict(other.state_dict() | foreign)
+    assert torch.equal(env.state.stage, kept[0])
+    assert torch.equal(env.state.radius_noise, kept[1])
+    assert not foreign.keys() & env.state_dict().keys()

@@ -275,6 +275,11 @@ struct ResetPhase {
   const bool* only;  // [W], or null for all
   bool* live;        // [W, R] robots that act in the coming decision
 
+  /// As many of a kind as the stage wants, but no more than there are slots to write to.
+  MN_HD int within(T wanted, int slots) const {
+    return static_cast<int>(smaller(larger(wanted, T(0)), static_cast<T>(slots)));
+  }
+
   MN_HD void operator()(int, int w) const {
     if (only != nullptr && !only[w]) return;
     int stage = *s.world_at(kNextStage, w);
@@ -286,9 +291,9 @@ struct ResetPhase {
     *s.world_at(kEnd, w) = kRunning;
     const RandomStream<T> random = random_stream<T>(s, w, 0);
     Spawner<T> spawner{s, p, random, w};
-    spawner.place_robots(static_cast<int>(wanted[kStageRobots]), wanted[kStageMinDistance]);
-    spawner.place_cores(static_cast<int>(wanted[kStageCores]));
-    const int buoys = spawner.place_buoys(static_cast<int>(wanted[kStageBuoys]));
+    spawner.place_robots(within(wanted[kStageRobots], s.robots), wanted[kStageMinDistance]);
+    spawner.place_cores(within(wanted[kStageCores], s.cores));
+    const int buoys = spawner.place_buoys(within(wanted[kStageBuoys], s.buoys));
     spawner.release_robots();
     *s.world_at(kRobots, w) = spawner.placed_robots;
     *s.world_at(kCores, w) = spawner.placed_cores;
