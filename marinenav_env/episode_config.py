@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -50,6 +51,12 @@ PERCEPTION_FIELDS: Mapping[str, str] = MappingProxyType(
 )
 """Field of the file's section to field of the configuration."""
 
+NOT_IN_A_REPLAY = (
+    *("scenario.start_margin", "scenario.buoy_margin", "scenario.placement_tries"),
+    *("episode.max_steps", "episode.stop_on_collision"),
+)
+"""Parameters without effect on a replay: the file says what stands where and who acted how long."""
+
 ANGULAR_SPEED_MAX, ANGULAR_SPEED_PENALTY = 0.5 * np.pi, -1.0
 """A published penalty that the published simulator does not apply; files carry it all the same."""
 
@@ -65,18 +72,54 @@ def config_of(episode: Episode, nearest_objects: int) -> EnvConfig:
         ValueError: the robots differ in a parameter, or one has a value that this simulator does
             not know; the message names the file, the field, the value and the remedy.
     """
-    vessels, perception, env = episode.vessels, episode.perception, episode.env
-    common = {name: _common(episode, name, getattr(vessels, name)) for name in VESSEL_FIELDS}
-    goal_distance = _common(episode, "goal_dis", vessels.goal_dis)
+    config = _config_of_sections(
+        episode.env, episode.vessels, episode.perception, nearest_objects, episode.name
+    )
+    return replace(config, episode=EpisodeConfig(max_steps=episode.decisions + 1))
+
+
+def check_recordable(config: EnvConfig, nearest_objects: int) -> None:
+    """Check that episode files hold every parameter that a replay depends on.
+
+    Args:
+        config: the configuration of the environment to be recorded.
+        nearest_objects: how many objects the simulator's observations hold.
+
+    Raises:
+        ConfigError: a replay of the file would run with another value of a parameter.
+    """
+    robots = 1
+    read = _config_of_sections(
+        settings_of(config, seed=0, robots=robots),
+        vessels_of(config, robots),
+        perception_of(config, robots, nearest_objects),
+        nearest_objects,
+        "recording",
+    )
+    pairs = zip(config.named_numbers(), read.named_numbers(), strict=True)
+    for (name, value), (_, replayed) in pairs:
+        if value != replayed and name not in NOT_IN_A_REPLAY:
+            raise ConfigError(
+                f"{name} = {value!r}: the episode format has no place for it and a replay would"
+                f" take {replayed!r}; set {name} to that for the recording"
+            )
+
+
+def _config_of_sections(
+    env: EnvSettings, vessels: Vessels, perception: Perception, nearest_objects: int, file: str
+) -> EnvConfig:
+    """Return the configuration that sections of the file called ``file`` stand for."""
+    common = {name: _common(file, name, getattr(vessels, name)) for name in VESSEL_FIELDS}
+    goal_distance = _common(file, "goal_dis", vessels.goal_dis)
     seen = {
-        name: _common(episode, f"perception.{name}", getattr(perception, name))
+        name: _common(file, f"perception.{name}", getattr(perception, name))
         for name in PERCEPTION_FIELDS
     }
     if not np.array_equal(vessels.detect_r, vessels.r):
-        _refuse(episode, "detect_r", vessels.detect_r, "give the collision radius r")
+        _refuse(file, "detect_r", vessels.detect_r, "give the collision radius r")
     if (perception.max_obj_num != nearest_objects).any():
         remedy = f"give {nearest_objects}, the number this simulator observes"
-        _refuse(episode, "perception.max_obj_num", perception.max_obj_num, remedy)
+        _refuse(file, "perception.max_obj_num", perception.max_obj_num, remedy)
     try:
         return EnvConfig(
             vessel=VesselConfig(**{VESSEL_FIELDS[name]: value for name, value in common.items()}),
@@ -100,14 +143,15 @@ def config_of(episode: Episode, nearest_objects: int) -> EnvConfig:
             scenario=ScenarioConfig(
                 width=env.width,
                 height=env.height,
+                start_margin=0.0,  # the file has no margins; whatever stands in it has its place
+                buoy_margin=0.0,
                 clear_radius=env.clear_r,
                 buoy_radius_min=float(env.obs_r_range[0]),
                 buoy_radius_max=float(env.obs_r_range[1]),
             ),
-            episode=EpisodeConfig(max_steps=episode.decisions + 1),
         )
     except ConfigError as error:
-        raise ValueError(f"episode file {episode.name!r}: {error}") from error
+        raise ValueError(f"episode file {file!r}: {error}") from error
 
 
 def settings_of(config: EnvConfig, seed: int, robots: int) -> EnvSettings:
@@ -157,13 +201,13 @@ def _repeated(value: float | tuple[float, ...], robots: int) -> np.ndarray:
     return np.stack([np.asarray(value)] * robots)
 
 
-def _common(episode: Episode, name: str, values: np.ndarray) -> float | int | tuple[float, ...]:
+def _common(file: str, name: str, values: np.ndarray) -> float | int | tuple[float, ...]:
     """Return the value that all robots share."""
     if (values != values[0]).any():
-        _refuse(episode, name, values, "give all robots one value, this simulator knows no other")
+        _refuse(file, name, values, "give all robots one value, this simulator knows no other")
     value = values[0].tolist()
     return tuple(value) if isinstance(value, list) else value
 
 
-def _refuse(episode: Episode, name: str, values: np.ndarray, remedy: str) -> None:
-    raise ValueError(f"episode file {episode.name!r}: robots.{name} is {values.tolist()}: {remedy}")
+def _refuse(file: str, name: str, values: np.ndarray, remedy: str) -> None:
+    raise ValueError(f"episode file {file!r}: robots.{name} is {values.tolist()}: {remedy}")

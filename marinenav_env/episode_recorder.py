@@ -10,7 +10,7 @@ from torch import Tensor
 
 from marinenav_env.config import ConfigError
 from marinenav_env.env import MarineNavEnv
-from marinenav_env.episode_config import perception_of, settings_of, vessels_of
+from marinenav_env.episode_config import check_recordable, perception_of, settings_of, vessels_of
 from marinenav_env.episode_sections import Buoys, Cores, Missions
 from marinenav_env.episodes import Episode
 from marinenav_env.observation import Observation
@@ -41,14 +41,17 @@ def record_episodes(
         One episode per world.
 
     Raises:
-        ConfigError: the environment is not in float64, or stacks several frames.
+        ConfigError: the environment is not in float64, stacks several frames or has a parameter
+            that the files cannot hold, or no robot found room in one of its worlds.
     """
     if env.real_dtype != torch.float64:
         raise ConfigError(f"dtype = {env.real_dtype}: make the environment with torch.float64")
     if env.stack_k != 1:
         raise ConfigError(f"stack_k = {env.stack_k}: make the environment with stack_k = 1")
+    check_recordable(env.config, NEAREST_OBJECTS)
     now, following = env.make_buffers(), env.make_buffers()
     env.reset_into(now)
+    _check_worlds(env)
     rows, actions = [snapshot(env, now)], []
     while rows[-1]["live"].any():
         seen = Observation(*(part.to(policy_dtype) for part in now.obs))
@@ -67,6 +70,18 @@ def record_episodes(
         )
         for world in range(env.worlds)
     ]
+
+
+def _check_worlds(env: MarineNavEnv) -> None:
+    """Check that every world holds a robot; a file needs one."""
+    placed = env.state.world_field("robots")[: env.worlds].tolist()
+    if 0 in placed:
+        world = placed.index(0)
+        stage = env.stages[int(env.stage_of_worlds()[world])]
+        raise ConfigError(
+            f"world {world} (stage {stage}) has no robot, there was no room: use another seed, a"
+            " shorter min_distance_m, a larger map or more scenario.placement_tries"
+        )
 
 
 def _episode(

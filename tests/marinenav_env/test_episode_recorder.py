@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 import torch
 
-from marinenav_env.config import ConfigError, EnvConfig, EpisodeConfig
+from marinenav_env.config import (
+    ConfigError,
+    EnvConfig,
+    EpisodeConfig,
+    PerceptionConfig,
+    RewardConfig,
+    ScenarioConfig,
+    VesselConfig,
+)
 from marinenav_env.env import MarineNavEnv
 from marinenav_env.episode_recorder import record_episodes
 from marinenav_env.episodes import read_episode, write_episode
 from marinenav_env.observation import Observation
 from marinenav_env.replay import check
 from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.state import STAGE_FIELDS
 
 STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, cores=4, buoys=4, min_distance_m=40.0))
 
@@ -98,3 +107,48 @@ def test_what_would_not_replay_is_refused():
     stacked = MarineNavEnv(1, dtype=torch.float64, stack_k=2)
     with pytest.raises(ConfigError, match="stack_k = 2: make the environment with stack_k = 1"):
         record_episodes(stacked, steer, seed=0)
+
+
+LACKING = {
+    "thrust rate": ("vessel", "max_thrust_rate", 800.0, 1000.0),
+    "margin": ("colregs", "margin", 1.5, 1.0),
+    "zone": ("colregs", "head_on_x_max", 15.0, 17.0),
+}
+
+
+@pytest.mark.parametrize(("group", "field", "value", "replayed"), LACKING.values(), ids=LACKING)
+def test_a_parameter_that_files_cannot_hold_is_refused(group, field, value, replayed):
+    config = EnvConfig()
+    config = replace(config, **{group: replace(getattr(config, group), **{field: value})})
+    env = MarineNavEnv(1, config=config, dtype=torch.float64)
+    message = rf"{group}\.{field} = {value}: the episode format .* would take {replayed}; set"
+    with pytest.raises(ConfigError, match=message):
+        record_episodes(env, steer, seed=0)
+
+
+def test_parameters_that_files_hold_or_a_replay_does_not_need_may_differ(tmp_path):
+    """Also a map narrower than twice the published margins replays."""
+    scenario = ScenarioConfig(
+        width=9.0, height=50.0, start_margin=0.5, buoy_margin=1.0, placement_tries=400
+    )
+    vessel = VesselConfig(mass=450.0, substeps=8, y_dot_r=3.0, left_thrust_rates=(0, -1, -2, 1, 2))
+    config = EnvConfig(
+        vessel=vessel,
+        perception=PerceptionConfig(range=15.0).noiseless(),
+        reward=RewardConfig(goal=7.0, goal_distance=3.0),
+        scenario=scenario,
+        episode=EpisodeConfig(max_steps=9, stop_on_collision=True),
+    )
+    env = MarineNavEnv(2, stages=(Stage(2, 0, 0, 12.0),), config=config, dtype=torch.float64)
+    for episode in record_episodes(env, steer, seed=0):
+        path = tmp_path / episode.name
+        write_episode(episode, path)
+        assert check(read_episode(path), torch.float64, "cpu").within()
+
+
+def test_a_world_without_a_robot_is_named():
+    env = make_env(noise=False, discrete=False)
+    env.state.stage[1, STAGE_FIELDS.index("min_distance_m")] = 100.0
+    message = r"world 1 \(stage Stage\(robots=5, .*\) has no robot, .* use another seed"
+    with pytest.raises(ConfigError, match=message):
+        record_episodes(env, steer, seed=0)
