@@ -121,6 +121,11 @@ def test_one_frame_is_the_observation_itself(device):
         assert frames.numel() == obs.numel()
 
 
+def device_allocations(device: str) -> int:
+    """How often memory of the device has been asked for; the CPU's is the profiler's to see."""
+    return 0 if device == "cpu" else torch.cuda.memory_stats()["allocation.all.allocated"]
+
+
 @pytest.mark.parametrize("stack_k", [1, 3])
 def test_stepping_allocates_nothing(stack_k, device):
     """No operator but the simulator's runs, no memory is asked for, and no tensor moves."""
@@ -139,11 +144,13 @@ def test_stepping_allocates_nothing(stack_k, device):
 
     with OnlyOwnOperators():
         loop()
+    allocated = device_allocations(device)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         loop()
     assert {e.key for e in recorded.key_averages()} >= {"marinenav::step", "marinenav::reset"}
     used = {e.key: e.self_cpu_memory_usage for e in recorded.key_averages()}
     assert not any(used.values()), used
+    assert device_allocations(device) == allocated
     assert memory == [t.data_ptr() for t in tensors]
 
 
