@@ -29,6 +29,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="per stage")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the episodes")
+    parser.add_argument(
+        "--cvar",
+        type=float,
+        metavar="SHARE",
+        help="act for the mean of this worst share of returns, from 0 to 1, instead of the "
+        "checkpoint's; for an agent whose risk level enters when it acts (IQN)",
+    )
+    parser.add_argument(
+        "--adaptive-cvar",
+        action=argparse.BooleanOptionalAction,
+        help="multiply that share by the closest surface distance / 10 m, at most 1",
+    )
     parser.add_argument("--json", metavar="OUT", help="write the table to this file")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     namespace = parser.parse_args(arguments)
@@ -45,13 +57,18 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
+        SettingsError: a risk level is out of its bounds, or does not enter when the agent acts.
     """
     agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
+    given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
+    risk = {name: value for name, value in given.items() if value is not None}
+    agent.act_under(**risk)
     episodes = (arguments.episodes,) * len(config.evaluation.stages)
     evaluation = Evaluation.of_agent(agent, config, episodes, seed=arguments.seed)
     results = evaluation.run(agent.act)
     console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
     title = f"{agent.name}, episodes of seed {arguments.seed}"
+    title += "".join(f", {name} {value}" for name, value in risk.items())
     print_table(results, title, console)
     if agent.stochastic:
         by_mean = evaluation.run(functools.partial(agent.act, mean=True))

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.env import MarineNavEnv
 from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
+from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import checkpoint, evaluate, evaluation
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.checkpoint import CheckpointError
@@ -144,6 +146,43 @@ def test_command_line(saved, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "mean action" in printed
     assert "95% CI" in printed
+
+
+def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(evaluation, "DECISION_LIMIT", 30)
+    stages = {"stages": [[3, 0, 4, 30.0]]}
+    save_policy(tmp_path / "iqn.pt", "IQN", evaluation=stages)
+    save_policy(tmp_path / "averse.pt", "IQN", evaluation=stages, algorithm={"cvar": 0.1})
+    save_policy(
+        tmp_path / "careful.pt", "IQN", evaluation=stages, algorithm={"adaptive_cvar": True}
+    )
+
+    def returns(name, *options):
+        arguments = ["--checkpoint", str(tmp_path / name), "--episodes", "4", *options]
+        (row,) = evaluate.evaluate(evaluate.parse(arguments), Console())
+        return row.outcomes.episode_return.tolist()
+
+    neutral = returns("iqn.pt")
+    assert returns("iqn.pt", "--cvar", "0.1") == returns("averse.pt") != neutral
+    assert returns("iqn.pt", "--adaptive-cvar") == returns("careful.pt") != neutral
+    assert returns("careful.pt", "--no-adaptive-cvar") == neutral
+    assert "cvar 0.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("AC-IQN", ["--cvar", "0.5"], "train with algorithm.cvar"),
+        ("AC-IQN", ["--adaptive-cvar"], "train with algorithm.adaptive_cvar"),
+        ("DDPG", ["--cvar", "1"], "cvar is 1.0: agent DDPG has no such setting"),
+        ("IQN", ["--cvar", "1.5"], "cvar is 1.5: give 1.0 or less"),
+    ],
+)
+def test_a_risk_level_that_cannot_be_set(tmp_path, capsys, name, options, message):
+    save_policy(tmp_path / "policy.pt", name)
+    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--episodes", "1"]
+    assert evaluate.main([*arguments, *options]) == 1
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_files_say_what_they_are(policy, kind, read):
     ]
     assert said["actions"]["decision_s"] == 0.5
     assert said["config"]["agent"] == name
-    support = torch.linspace(-20.0, 60.0, 51).tolist() if name == "Rainbow" else None
+    support = torch.linspace(-30.0, 60.0, 51).tolist() if name == "Rainbow" else None
     assert said.get("support") == support
 
 
@@ -116,6 +116,37 @@ def test_onnx_names_its_free_dimension(policy):
         first, *others = entry.type.tensor_type.shape.dim
         assert first.dim_param == "batch"
         assert all(other.dim_value > 0 for other in others)
+
+
+def level_by_metadata(said, objects, mask):
+    """Return the adaptive risk level [B, 1] by the words and numbers in a file's metadata."""
+    rule = said["risk_level"]["adaptive"]
+    surface = objects[..., :2].norm(dim=-1) - objects[..., 4] - rule["own_radius_m"]
+    level = (surface / rule["calm_distance_m"]).clamp(0.0, 1.0)
+    return torch.where(mask == 1.0, level, 1.0).amin(-1, keepdim=True)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_planner_acts_under_the_risk_level_of_the_checkpoint(tmp_path, adaptive):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "IQN", algorithm={"cvar": 0.3, "adaptive_cvar": adaptive})
+    agent, _ = load_policy(path)
+    seen = recorded_observation()
+    exported = run_export(path, "torchscript")
+    said = torchscript_metadata(exported)
+    ego, objects, mask = (part.double() for part in seen)
+    taus = torch.tensor(said["inputs"][3]["acting"], dtype=torch.float64).expand(len(ego), -1)
+    assert said["risk_level"]["cvar"] == 0.3
+    assert (said["risk_level"]["adaptive"] is None) != adaptive
+    if adaptive:
+        taus = taus * level_by_metadata(said, objects, mask)
+    planned = torch.jit.load(str(exported))((ego, objects, mask), taus).mean(1).argmax(-1)
+    seen = type(seen)(*(part.float() for part in seen))
+    assert torch.equal(planned, agent.act(seen))
+    assert torch.equal(planned, load_policy(exported)[0].act(seen))
+    agent.act_under(cvar=1.0, adaptive_cvar=False)
+    assert not torch.equal(planned, agent.act(seen))
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import copy
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,7 +27,7 @@ from train_RL_agents.networks import (
     ObservationDims,
 )
 from train_RL_agents.precision import multiplies_bfloat16
-from train_RL_agents.settings import Settings, setting
+from train_RL_agents.settings import Settings, SettingsError, setting
 
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
 PUBLISHED = "published training code"
@@ -95,6 +96,7 @@ class Agent(nn.Module, abc.ABC):
     actor_outputs: ClassVar[dict[str, str]] = {
         "action": "change of left and right thrust in (-1, 1), as a share of the largest rate"
     }  # what `actor` returns: name and meaning of each tensor
+    acting_settings: ClassVar[tuple[str, ...]] = ()  # enter only when acting, see `act_under`
     Config: ClassVar[type[AgentConfig]]
 
     def __init__(
@@ -159,6 +161,23 @@ class Agent(nn.Module, abc.ABC):
             `[...]` int64 (discrete) or `[..., A]` in (-1, 1).
         """
         return self.choose(self.actor, observation, mean=mean)
+
+    def act_under(self, **settings: Any) -> None:
+        """Change settings of a trained agent that enter only when it acts, as deployed or not.
+
+        Raises:
+            SettingsError: what the agent learned depends on the setting, or it has none of the
+                name, or the value is out of its bounds.
+        """
+        for name, value in settings.items():
+            if name in self.acting_settings:
+                continue
+            if hasattr(self.config, name):
+                remedy = f"agent {self.name} learns for it, so train with algorithm.{name}={value}"
+            else:
+                remedy = f"agent {self.name} has no such setting, so leave it out"
+            raise SettingsError(f"{name} is {value!r}: {remedy}")
+        self.config = dataclasses.replace(self.config, **settings)
 
     @torch.no_grad()
     def explore(self, observation: Observation) -> Tensor:

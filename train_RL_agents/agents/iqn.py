@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,13 @@ from torch import Tensor, nn
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent
-from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus, midpoints
+from train_RL_agents.agents.quantiles import (
+    QuantileConfig,
+    describe_risk,
+    distort,
+    draw_taus,
+    midpoints,
+)
 from train_RL_agents.batch import Batch
 from train_RL_agents.networks import ObservationDims, QuantileQNetwork
 from train_RL_agents.settings import setting
@@ -43,6 +49,7 @@ class IQN(Agent):
     actor_outputs: ClassVar[dict[str, str]] = {
         "quantiles": "quantile of the return at each fraction of taus, for each action index"
     }
+    acting_settings = ("cvar", "adaptive_cvar")
     Config = IQNConfig
 
     def __init__(
@@ -69,8 +76,15 @@ class IQN(Agent):
         return self.network
 
     def actor_inputs(self) -> dict[str, Tensor]:
-        """Return the quantile fractions of acting."""
-        return {"taus": self.acting_taus}
+        """Return the quantile fractions of acting under the fixed part of the risk level.
+
+        An adaptive level depends on the observation: `export_metadata` tells how to apply it.
+        """
+        return {"taus": self.config.cvar * self.acting_taus}
+
+    def export_metadata(self) -> dict[str, Any]:
+        """Return the risk level and how a caller applies it."""
+        return {"risk_level": describe_risk(self.config)}
 
     @classmethod
     def published_config(cls) -> IQNConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -85,3 +86,20 @@ def distort(
     if config.adaptive_cvar:
         return config.cvar * risk_level(observation, dims).unsqueeze(-1) * taus
     return config.cvar * taus
+
+
+def describe_risk(config: QuantileConfig) -> dict[str, Any]:
+    """Return what a caller of an exported quantile network must know of its risk level, as JSON."""
+    adaptive = {
+        "rule": "multiply each robot's fractions by the least, over the objects of the newest "
+        "decision whose mask is 1, of clamp((hypot(p_x, p_y) - radius - own_radius_m) / "
+        "calm_distance_m, 0, 1); by 1 without such objects",
+        "own_radius_m": OWN_RADIUS,
+        "calm_distance_m": CALM_DISTANCE,
+    }
+    return {
+        "cvar": config.cvar,
+        "unit": "share of the worst returns",
+        "fractions": "acting is cvar * (i + 1/2) / N: give it as it is",
+        "adaptive": adaptive if config.adaptive_cvar else None,
+    }
