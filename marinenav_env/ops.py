@@ -64,11 +64,15 @@ def philox(counter: Tensor, key: tuple[int, int]) -> Tensor:
     """Philox4x32-10 words of counters.
 
     Args:
-        counter: [N, 4] int64, each entry a 32-bit word.
+        counter: [N, 4] int64, each entry a 32-bit word; higher bits are left out, since looking
+            at them would read the device.
         key: two 32-bit words.
 
     Returns:
         [N, 4] int64, each entry a 32-bit word.
+
+    Raises:
+        RuntimeError: the counter's shape or dtype is another, or the key exceeds 32 bits.
     """
     return _ops.philox(counter, *key)
 

@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "block_size.h"
+
 namespace marinenav {
 
 template <class Phase>
@@ -17,17 +19,14 @@ __global__ void run_phase(const Phase phase, int worlds, int count) {
 struct CudaLauncher {
   /// Threads a block; MARINENAV_BLOCK_SIZE overrides it (results do not depend on it).
   static int block_size() {
-    static const int size = [] {
-      const char* text = std::getenv("MARINENAV_BLOCK_SIZE");
-      const int value = text == nullptr ? 0 : std::atoi(text);
-      return value >= 32 && value <= 1024 ? value : 128;
-    }();
+    static const int size = block_size_from(std::getenv("MARINENAV_BLOCK_SIZE"));
     return size;
   }
 
   template <class Phase>
   static void launch(const Phase& phase, int worlds, int robots) {
     const int count = worlds * (Phase::kPerRobot ? robots : 1);
+    if (count == 0) return;  // CUDA takes a grid of no blocks for an error
     const int threads = block_size();
     run_phase<<<(count + threads - 1) / threads, threads, 0, c10::cuda::getCurrentCUDAStream()>>>(
         phase, worlds, count);

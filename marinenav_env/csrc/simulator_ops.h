@@ -253,6 +253,9 @@ Tensor philox_words(const Tensor& counter, int64_t key0, int64_t key1) {
   TORCH_CHECK(counter.dim() == 2, "marinenav: `counter` must be [N, 4], got ", counter.sizes());
   const Checker check{counter.device(), c10::kLong};
   check(counter, "counter", c10::kLong, {counter.size(0), 4});
+  for (const int64_t word : {key0, key1})
+    TORCH_CHECK(word >> 32 == 0, "marinenav: `key` holds ", word,
+                ", which is no 32-bit word: give 0 to 4294967295");
   const c10::DeviceGuard guard(counter.device());
   Tensor words = at::empty_like(counter);
   Backend::launcher()(static_cast<int>(counter.size(0)), 1,

@@ -150,7 +150,9 @@ def test_wrong_argument_is_named(case, device):
         call.run(**{name: spoil(call.args[name])})
 
 
-@pytest.mark.skipif(not ops.has_cuda(), reason="needs a second device")
+@pytest.mark.skipif(
+    not (torch.cuda.is_available() and ops.has_cuda()), reason="needs a second device"
+)
 @pytest.mark.parametrize("op", TENSOR_OPS)
 @pytest.mark.parametrize("name", ["mask", "ego", "radius_noise"])
 def test_argument_on_another_device_is_named(op, name):
@@ -181,6 +183,17 @@ def test_a_stage_that_wants_more_than_there_are_slots_fills_them(device):
 def test_philox_wants_four_words(device):
     with pytest.raises(RuntimeError, match=r"`counter` has shape \[2, 3\], expected \[2, 4\]"):
         ops.philox(torch.zeros(2, 3, dtype=torch.int64, device=device), (0, 0))
+
+
+def test_philox_of_nothing(device):
+    nothing = torch.zeros(0, 4, dtype=torch.int64, device=device)
+    assert ops.philox(nothing, (0, 0)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("key", [(2**32, 0), (0, 2**32), (-1, 0)])
+def test_philox_wants_a_key_of_32_bit_words(key, device):
+    with pytest.raises(RuntimeError, match=rf"`key` holds {max(key, key=abs)}, which is no 32-bit"):
+        ops.philox(torch.zeros(1, 4, dtype=torch.int64, device=device), key)
 
 
 def test_unknown_fields_are_an_error():
