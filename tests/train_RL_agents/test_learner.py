@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from tests.host_reads import HostReadError, no_host_reads
+from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config_files import load_config
+from train_RL_agents.graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.learner import Learner
 from train_RL_agents.processes import Processes
 from train_RL_agents.reductions import reduce
@@ -35,7 +37,7 @@ def test_an_iteration_and_its_log_read_nothing_on_the_host(device, agent):
             made.set_stages(curriculum.stages(step, 6, device=device))
             made.collect()
             made.learn()
-        gathered = made.statistics.gather(Processes(), updates=4, flag=False)
+        gathered = made.statistics.gather(Processes(), updates=4)
         records = [gathered.train(), *(record for _, record in gathered.by_stage())]
         reduced = [reduce(value) for record in records for value in record.values()]
         packed = torch.cat([entry.values for entry in reduced if entry.values is not None])
@@ -56,12 +58,11 @@ def test_statistics_agree_with_what_was_stored():
         done = following.done
         finished += int(done.sum())
         returns += made.env.outcome["mean_return"][done].tolist()
-    gathered = made.statistics.gather(Processes(), updates=0, flag=True)
+    gathered = made.statistics.gather(Processes(), updates=0)
     record = gathered.train()
     action = torch.cat(actions)
     assert record["episodes"] == finished > 6
     assert gathered.robot_steps == len(action)
-    assert gathered.flags == 1
     for axis in (0, 1):
         counts = record[f"action_{axis}"].counts
         expected = torch.histc(action[:, axis], 20, -1.0, 1.0)
@@ -81,7 +82,7 @@ def test_metrics_of_updates_are_means():
     ]
     for metrics in values:
         made.statistics.add_update(metrics)
-    record = made.statistics.gather(Processes(), updates=2, flag=False).train()
+    record = made.statistics.gather(Processes(), updates=2).train()
     entry = reduce(record["loss"])
     assert entry.decode(entry.values.tolist()) == 2.5
     assert "priority" not in record
@@ -96,19 +97,55 @@ def test_stages_take_effect_at_the_next_reset():
     assert made.env.stage_of_worlds().tolist() == [3] * 6
 
 
+def draws_of(draw, device):
+    """Return what each call of a captured draw gives; all but the first few are replays."""
+    out = torch.zeros_like(draw())
+    step = CapturedStep(lambda: out.copy_(draw()), torch.device(device))
+    draws = []
+    for _ in range(WARM_UP_CALLS + 4):
+        step()
+        draws.append(tuple(out.flatten().tolist()))
+    assert step.captures == (device == "cuda")
+    return draws
+
+
+def all_differ(draws):
+    return len(set(draws)) == len(draws)
+
+
+@pytest.mark.parametrize(
+    ("agent", "epsilon"), [*((agent, 0.5) for agent in AGENTS), ("SAC", 0.0), ("Rainbow", 0.0)]
+)
+def test_exploring_draws_new_numbers_at_every_replay(device, agent, epsilon):
+    """At the same observation, so that only the draws can differ."""
+    made = learner(device, agent)
+    made.set_rates(epsilon=epsilon, learning_rate_scale=1.0, beta=0.5)
+    seen = made.buffers[0].obs
+    assert all_differ(draws_of(lambda: made.policy.explore(seen), device))
+
+
+@pytest.mark.parametrize("prioritized", ["true", "false"])
+def test_sampling_draws_new_numbers_at_every_replay(device, prioritized):
+    made = learner(device, "AC-IQN", f"algorithm.prioritized={prioritized}")
+    for _ in range(20):
+        made.collect()
+    assert all_differ(draws_of(lambda: made.replay.sample(32).index, device))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_fractions_are_new_numbers_at_every_replay(device, shared):
+    place = torch.device(device)
+    assert all_differ(draws_of(lambda: draw_taus(4, 8, place, shared=shared), device))
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="captures CUDA graphs")
 @pytest.mark.parametrize("agent", AGENTS)
-def test_captured_steps_draw_new_numbers_and_learn(agent):
+def test_steps_captured_on_cuda_learn(agent):
     made = learner("cuda", agent, "compile=true")
     weights = [parameter.clone() for parameter in made.agent.actor.parameters()]
-    actions = []
     for _ in range(20):
         made.collect()
         made.learn()
-        row = (made.replay.position - 1) % made.replay.rows
-        actions.append(made.replay._ring["action"][row].clone())
     assert made._learning.captures
-    for earlier, later in zip(actions[-4:], actions[-2:], strict=False):
-        assert not torch.equal(earlier, later)
     after = list(made.agent.actor.parameters())
     assert any(not torch.equal(a, b) for a, b in zip(weights, after, strict=True))
