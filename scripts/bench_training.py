@@ -56,7 +56,7 @@ class Training:
         trainer = self.trainer
         trainer.iterate()
         if trainer.due(self.config.log.interval_steps):
-            self._logged += trainer.log(stop=False)["robot_steps"]
+            self._logged += trainer.log()["robot_steps"]
 
     def robot_steps(self) -> int:
         """Return the robot-steps so far; reads the device."""

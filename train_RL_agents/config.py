@@ -127,7 +127,10 @@ class CheckpointConfig(Settings):
 
 @dataclass(frozen=True)
 class LogConfig(Settings):
-    """When the statistics on the device are read, the only such moment in the loop."""
+    """When the statistics on the device are read, the only such moment in the loop.
+
+    Evaluations and checkpoints at other steps read them too, and leave a record.
+    """
 
     interval_steps: int = setting(100_000, unit="steps", source=CHOICE, low=1)
 
@@ -138,9 +141,7 @@ def training_env() -> EnvConfig:
     An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
     The collision's price is measured: docs/results.md.
     """
-    return EnvConfig(
-        episode=EpisodeConfig(max_steps=300), reward=RewardConfig(collision=-10.0)
-    )
+    return EnvConfig(episode=EpisodeConfig(max_steps=300), reward=RewardConfig(collision=-10.0))
 
 
 @dataclass(frozen=True)

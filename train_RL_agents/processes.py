@@ -104,6 +104,16 @@ class Processes:
         if self.size > 1:
             self.exchange(lambda: dist.all_reduce(tensor))
 
+    def any(self, flag: bool) -> bool:
+        """Return whether a process gave a true ``flag``; the question goes from host to host.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        total = torch.tensor([float(flag)])
+        self.sum(total)
+        return bool(total.item())
+
     def wait(self) -> None:
         """Return when every process has come here.
 

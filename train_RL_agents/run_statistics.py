@@ -77,13 +77,12 @@ class RunStatistics:
         for sums in (self._returns, self._actions, self._metrics):
             sums.zero_()
 
-    def gather(self, processes: Processes, updates: int, flag: bool) -> GatheredStatistics:
+    def gather(self, processes: Processes, updates: int) -> GatheredStatistics:
         """Return the sums over all processes, still on the device.
 
         Args:
             processes: all of them call this at the same step.
             updates: updates of each process in the interval.
-            flag: a wish of this process, to be summed.
         """
         env = self._env
         scalars = [env.robot_steps(), env.bad_actions().sum()]
@@ -93,7 +92,6 @@ class RunStatistics:
             self._actions,
             self._metrics,
             torch.stack(scalars).double(),
-            self._returns.new_full((1,), float(flag)),
         ]
         total = torch.cat(parts)
         processes.sum(total)
@@ -145,7 +143,7 @@ class GatheredStatistics:
 
     def __init__(self, statistics: RunStatistics, parts: tuple[Tensor, ...], updates: int) -> None:
         self._statistics, self._updates = statistics, updates
-        stats, returns, self._actions, self._metrics, scalars, self.flags = parts
+        stats, returns, self._actions, self._metrics, scalars = parts
         self._stats = stats.view(statistics.stages, len(STATS))
         self._returns = returns.view(statistics.stages, RETURN_BINS)
         self.robot_steps, self.bad_actions = scalars.unbind()
@@ -163,7 +161,6 @@ class GatheredStatistics:
             **metrics,
             "robot_steps": self.robot_steps,
             "bad_actions": self.bad_actions,
-            "stop_requests": self.flags,
         }
 
     def by_stage(self) -> Iterator[tuple[str, dict[str, Any]]]:

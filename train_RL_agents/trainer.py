@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from marinenav_env.atomic_files import write_atomically
 from train_RL_agents import checkpoint
 from train_RL_agents.analysis import AnalysisReceiver, Record, cut_back
 from train_RL_agents.checkpoint import CheckpointError, CheckpointFolder
@@ -30,6 +31,10 @@ from train_RL_agents.settings import plain
 
 EVALUATION = "evaluation.json"
 """The final table; a run that has it is complete."""
+
+ASK_EVERY = 8
+"""Iterations between two questions to the other processes whether one of them was asked to stop:
+often enough for the 30 s that torchrun leaves them, seldom enough to cost nothing."""
 
 
 class TorchRLTrainer:
@@ -91,14 +96,18 @@ class TorchRLTrainer:
         title = f"{config.agent}, seed {config.seed}"
         progress = Progress(config.total_steps, title, shown=self.processes.first)
         with Interruption() as interruption, progress:
-            while counters.step < config.total_steps:
-                with self.timed(collecting=True):
-                    self.iterate()
-                progress.move_to(counters.step)
-                if self.processes.size == 1 and interruption.received:
+            # What is due is done first: a run that stopped before its report begins with it.
+            while True:
+                if self.asked_to_stop(interruption):
                     self.leave(interruption)
-                if self.due(config.log.interval_steps):
-                    progress.tell(self.report(interruption))
+                if self.report_due():
+                    progress.tell(self.report())
+                elif counters.step < config.total_steps:
+                    with self.timed(collecting=True):
+                        self.iterate()
+                    progress.move_to(counters.step)
+                else:
+                    break
         return self.finish()
 
     def iterate(self) -> None:
@@ -116,26 +125,41 @@ class TorchRLTrainer:
         if curriculum.stage_at(step) != curriculum.stage_at(before):
             self.learner.set_stages(self._stages())
 
+    def asked_to_stop(self, interruption: Interruption) -> bool:
+        """Whether any process was; all of them ask at the same steps, and always before a report.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        if self.processes.size > 1:
+            running = self.counters.step < self.config.total_steps and not self.report_due()
+            if running and self.counters.iteration % ASK_EVERY:
+                return False
+        return self.processes.any(interruption.received is not None)
+
+    def report_due(self) -> bool:
+        """Whether it is time to log, to evaluate or to save."""
+        if self.counters.step == self.counters.logged_step:
+            return False
+        return any(map(self.due, self._intervals()))
+
     def due(self, interval: int) -> bool:
         """Whether the end, or a multiple of ``interval`` steps, was passed since the last log."""
         return self.counters.passed(interval) or self.counters.step >= self.config.total_steps
 
-    def report(self, interruption: Interruption) -> Record:
+    def report(self) -> Record:
         """Log, and evaluate and save if it is time for it; return the record of training.
 
         Raises:
-            InterruptedRunError: a process was asked to end; the run is saved.
             DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
         """
         evaluates = self.due(self.config.evaluation.interval_steps)
         saves = self.due(self.config.checkpoint.interval_steps)
         with self.timed(collecting=True):
-            record = self.log(stop=interruption.received is not None)
+            record = self.log()
         if evaluates and self.evaluation is not None:
             with self.timed():
                 self.evaluate(self.evaluation)
-        if record["stop_requests"]:
-            self.leave(interruption)
         if saves:
             with self.timed():
                 self.save()
@@ -147,19 +171,14 @@ class TorchRLTrainer:
         if self.evaluation is not None:
             results = self.evaluation.final(self.receiver, self.counters)
             content = json.dumps(table_as_json(results), indent=1).encode()
-            checkpoint.write_atomically(
-                self.output_dir / EVALUATION, lambda file: file.write(content)
-            )
+            write_atomically(self.output_dir / EVALUATION, lambda file: file.write(content))
         self.receiver.close()
         return results
 
     # ---- at a log -----------------------------------------------------------------------------
 
-    def log(self, *, stop: bool) -> Record:
+    def log(self) -> Record:
         """Copy the statistics to the host in one transfer; write, check and return them.
-
-        Args:
-            stop: whether this process was asked to end.
 
         Raises:
             DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
@@ -167,7 +186,7 @@ class TorchRLTrainer:
         counters, step = self.counters, self.counters.step
         statistics = self.learner.statistics
         updates = counters.updates - counters.logged_updates
-        gathered = statistics.gather(self.processes, updates, stop)
+        gathered = statistics.gather(self.processes, updates)
         seconds = counters.collecting_s - counters.logged_collecting_s
         samples = float(updates * self.config.updates.batch_size * self.processes.size)
         numbers = {
@@ -185,7 +204,7 @@ class TorchRLTrainer:
         record = self.receiver.latest["train"]
         self._check(record)
         statistics.clear()
-        coming = max(1.0, self.config.log.interval_steps / self.steps_per_iteration)
+        coming = max(1.0, min(self._intervals()) / self.steps_per_iteration)
         counters.close_interval(record["robot_steps"], self.processes.size, coming)
         return record
 
@@ -300,6 +319,12 @@ class TorchRLTrainer:
         self.counters.elapsed_s += spent
         if collecting:
             self.counters.collecting_s += spent
+
+    def _intervals(self) -> tuple[int, int, int]:
+        """Steps between logs, evaluations and checkpoints; each of the latter comes with a log."""
+        config = self.config
+        settings = (config.log, config.evaluation, config.checkpoint)
+        return tuple(setting.interval_steps for setting in settings)
 
     def _stages(self) -> torch.Tensor:
         return self.schedules.curriculum.stages(

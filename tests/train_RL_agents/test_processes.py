@@ -53,6 +53,8 @@ def test_alone_everything_is_the_identity():
     alone.sum(tensor)
     alone.broadcast([tensor])
     alone.wait()
+    assert alone.any(True)
+    assert not alone.any(False)
     assert tensor.tolist() == [0.0, 1.0, 2.0]
 
 
@@ -69,6 +71,7 @@ assert total.item() == 3.0
 first = torch.tensor(float(processes.rank))
 processes.broadcast([first])
 assert first.item() == 0.0
+assert processes.any(processes.rank == 1) and not processes.any(False)
 processes.leave()
 """
 
@@ -106,6 +109,20 @@ def test_two_processes_have_identical_weights_and_own_worlds(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text())["starts"][0]["processes"] == 2
     assert output.count("95% CI") == 1
     assert train.main(["--resume", str(folder.path(480))]) == 1
+
+
+@torchrun
+def test_a_signal_to_several_processes_is_heard_between_logs(tmp_path):
+    never = [f"{name}.interval_steps=10_000_000" for name in ("log", "checkpoint", "evaluation")]
+    process = start(tmp_path, "total_steps=10_000_000", *never)
+    while not list((tmp_path / "checkpoints").glob("step_000000000000.pt")):
+        time.sleep(0.05)
+        assert process.poll() is None, process.communicate()
+    time.sleep(1.0)
+    process.terminate()
+    output, _ = process.communicate(timeout=120)
+    assert "stopped by SIGTERM at step" in output
+    assert checkpoint.load(checkpoint.newest(tmp_path))["step"] > 0
 
 
 @torchrun

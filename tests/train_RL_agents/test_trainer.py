@@ -97,16 +97,30 @@ class StopAt(Interruption):
         pass
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent):
+def stop_at(monkeypatch, runner, step):
+    """Train until a signal comes once ``step`` is passed; return the step it stopped at."""
+    with monkeypatch.context() as patch:
+        patch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(runner, step))
+        with pytest.raises(InterruptedRunError) as raised:
+            runner.train()
+    stopped = re.search(r"stopped by SIGTERM at step (\d+); saved to", str(raised.value))
+    return int(stopped[1])
+
+
+# Between two logs; at a log; at a log with an evaluation and a checkpoint; at the end.
+STOPS = (252, 300, 402, 600)
+
+
+@pytest.mark.parametrize(
+    ("agent", "step"),
+    [*((agent, 252) for agent in AGENTS), *(("AC-IQN", step) for step in STOPS[1:])],
+)
+def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent, step):
     whole = trainer(tmp_path / "whole", agent=agent)
     whole.train()
 
     stopped = trainer(tmp_path / "parts", agent=agent)
-    stop = pytest.raises(InterruptedRunError, match="stopped by SIGTERM at step 252")
-    with monkeypatch.context() as patch, stop:
-        patch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(stopped, 250))
-        stopped.train()
+    assert stop_at(monkeypatch, stopped, step - 2) == step
     torch.manual_seed(12345)
     resumed = trainer(tmp_path / "parts", agent=agent)
     resumed.resume(checkpoint.newest(tmp_path / "parts"))
@@ -119,6 +133,39 @@ def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent):
     assert timeless(tmp_path / "whole") == timeless(tmp_path / "parts")
     tables = [(tmp_path / name / "evaluation.json").read_text() for name in ("whole", "parts")]
     assert tables[0] == tables[1]
+
+
+def test_a_signal_in_the_last_report_is_heard(tmp_path, monkeypatch):
+    run = trainer(tmp_path)
+    interruption, save = Interruption(), run.save
+
+    def signalled():
+        if run.counters.step == 600:
+            interruption.received = signal.SIGTERM
+        return save()
+
+    monkeypatch.setattr(run, "save", signalled)
+    with monkeypatch.context() as patch:
+        patch.setattr("train_RL_agents.trainer.Interruption", lambda: interruption)
+        with pytest.raises(InterruptedRunError, match="at step 600"):
+            run.train()
+    assert not (tmp_path / "evaluation.json").exists()
+    resumed = trainer(tmp_path)
+    resumed.resume(checkpoint.newest(tmp_path))
+    resumed.train()
+    assert (tmp_path / "evaluation.json").exists()
+    records = [r["step"] for r in timeless(tmp_path) if r["mode"] == "train"]
+    assert records == [102, 204, 300, 402, 504, 600]
+
+
+def test_intervals_shorter_than_that_of_the_log_are_kept(tmp_path):
+    overrides = ["log.interval_steps=600", "checkpoint.keep=9"]
+    trainer(tmp_path, *overrides, "evaluation.interval_steps=150").train()
+    records = read_metrics(tmp_path / "metrics.jsonl")
+    evaluated = [record["step"] for record in records if record["mode"] == "evaluation"]
+    assert evaluated == [150, 300, 450, 600]
+    saved = checkpoint.CheckpointFolder(tmp_path / "checkpoints").steps()
+    assert saved == [0, 204, 402, 600]
 
 
 def test_a_run_that_dies_before_its_second_checkpoint_begins_the_same_again(tmp_path, monkeypatch):
