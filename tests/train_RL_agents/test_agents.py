@@ -242,7 +242,22 @@ def test_gradients_are_clipped_per_group(agent):
 
 def test_without_a_limit_gradients_are_left_alone():
     agent = make_agent("DQN", max_grad_norm=None)
-    assert agent.update(random_batch(agent, 16))["critic_grad_norm"] > 0
+    batch = random_batch(agent, 16)
+    batch = batch._replace(weight=100.0 * batch.weight)
+    computed, stepped = [], []
+    agent.gradient_sync = lambda gradients: computed.extend(g.clone() for g in gradients)
+    step = agent.optimizer.step
+
+    def spy() -> None:
+        parameters = (p for group in agent.optimizer.param_groups for p in group["params"])
+        stepped.extend(p.grad.clone() for p in parameters)
+        step()
+
+    agent.optimizer.step = spy
+    norm = agent.update(batch)["critic_grad_norm"]
+    assert norm > 10.0, "less than the limit that the defaults have"
+    assert len(computed) == len(stepped) > 0
+    assert all(map(torch.equal, computed, stepped))
 
 
 def test_the_gradient_hook_sees_all_gradients_and_may_replace_them(agent):
