@@ -120,6 +120,8 @@ def _config_of_sections(
     if (perception.max_obj_num != nearest_objects).any():
         remedy = f"give {nearest_objects}, the number this simulator observes"
         _refuse(file, "perception.max_obj_num", perception.max_obj_num, remedy)
+    # All in a file has its place, so it has no margins: the published ones, or what the map allows.
+    within = 0.25 * min(env.width, env.height)
     try:
         return EnvConfig(
             vessel=VesselConfig(**{VESSEL_FIELDS[name]: value for name, value in common.items()}),
@@ -143,8 +145,8 @@ def _config_of_sections(
             scenario=ScenarioConfig(
                 width=env.width,
                 height=env.height,
-                start_margin=0.0,  # the file has no margins; whatever stands in it has its place
-                buoy_margin=0.0,
+                start_margin=min(ScenarioConfig.start_margin, within),
+                buoy_margin=min(ScenarioConfig.buoy_margin, within),
                 clear_radius=env.clear_r,
                 buoy_radius_min=float(env.obs_r_range[0]),
                 buoy_radius_max=float(env.obs_r_range[1]),

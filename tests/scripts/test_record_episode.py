@@ -58,7 +58,7 @@ def test_bad_input(tmp_path, capsys):
     for path, options, message in (
         (tmp_path / "none.pt", (), "no checkpoint"),
         (checkpoint, (), "stack_k = 2: make the environment with stack_k = 1"),
-        (checkpoint, ("--robots", "200"), "so many starts 10.0 m apart do not fit the map"),
+        (checkpoint, ("--robots", "200"), "200 robots do not fit the map"),
         (checkpoint, ("--min-distance", "90"), "starts and goals lie at most"),
         (checkpoint, ("--robots", "0"), "Stage.robots is 0"),
     ):
