@@ -57,6 +57,8 @@ class Learner:
             (config.worlds, self.env.robots),
             epsilon=explore.epsilon_start,
             spread=explore.spread,
+            first_robot=self.first_world * self.env.robots,
+            all_robots=processes.size * config.worlds * self.env.robots,
             action_noise=explore.action_noise,
         )
         self.buffers = (self.env.make_buffers(), self.env.make_buffers())

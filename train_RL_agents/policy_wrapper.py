@@ -27,8 +27,13 @@ class PolicyWrapper(TensorDictModuleBase):
         epsilon: probability of a uniformly random action.
         spread: exponent alpha of Horgan et al. 2018 (Ape-X): the i-th of N = W * R robots, counted
             world by world, explores with epsilon ** (1 + alpha * i / (N - 1)); 0 treats all alike.
+        first_robot: i of the first robot here, where other processes have robots too.
+        all_robots: N, of all processes together; None if all are here.
         action_noise: standard deviation of Gaussian noise on continuous actions, as a share of half
             their range; applied where the action is not a random one.
+
+    Raises:
+        ValueError: a number is out of its range; the message names it, its value and the remedy.
 
     Attributes:
         epsilon: buffer of `shape`; `set_epsilon` writes it.
@@ -43,6 +48,8 @@ class PolicyWrapper(TensorDictModuleBase):
         *,
         epsilon: float = 0.0,
         spread: float = 0.0,
+        first_robot: int = 0,
+        all_robots: int | None = None,
         action_noise: float = 0.0,
     ) -> None:
         super().__init__()
@@ -65,7 +72,13 @@ class PolicyWrapper(TensorDictModuleBase):
         self.register_buffer("action_low", low.to(device))
         self.register_buffer("action_high", high.to(device))
         robots = torch.Size(shape).numel()
-        position = torch.arange(robots, dtype=torch.float32) / max(robots - 1, 1)
+        total = robots if all_robots is None else all_robots
+        if not 0 <= first_robot <= total - robots:
+            raise ValueError(
+                f"first_robot is {first_robot}: with {robots} of {total} robots here, give a "
+                f"number from 0 to {total - robots}"
+            )
+        position = torch.arange(first_robot, first_robot + robots) / max(total - 1, 1)
         exponents = (1.0 + spread * position).reshape(tuple(shape))
         self.register_buffer("exponents", exponents.to(device), persistent=False)
         self.register_buffer("epsilon", torch.zeros(tuple(shape), device=device))

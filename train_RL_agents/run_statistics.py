@@ -18,7 +18,7 @@ RETURN_RANGE = (-100.0, 60.0)
 RETURN_BINS = 80
 ACTION_BINS = 20
 OBSERVED_WORLDS = 1_024
-"""Worlds whose actions enter the action histogram: enough for a distribution at any scale."""
+"""Worlds whose actions enter the action histogram at most: enough for a distribution."""
 
 
 class RunStatistics:
@@ -36,6 +36,7 @@ class RunStatistics:
         like = {"dtype": torch.float64, "device": env.device}
         self._returns = torch.zeros(self._stages * RETURN_BINS, **like)
         self._actions = torch.zeros(self._axes * self._action_bins, **like)
+        self._stride = stride_of(env.worlds, self._stages)
         self._axis_start = torch.arange(self._axes, device=env.device) * self._action_bins
         self._metric_names: list[str] = []
         self._metrics = torch.zeros(0, **like)
@@ -52,7 +53,7 @@ class RunStatistics:
         bins = bin_of(value, low, high, RETURN_BINS)
         bins = bins + self._env.stage_of_worlds().long() * RETURN_BINS
         self._returns.scatter_add_(0, bins, step.done.double())
-        taken, active = action[:OBSERVED_WORLDS], step.active[:OBSERVED_WORLDS].double()
+        taken, active = action[:: self._stride], step.active[:: self._stride].double()
         if self._env.discrete:
             bins = taken.clamp(0, self._action_bins - 1)
         else:
@@ -185,6 +186,18 @@ class GatheredStatistics:
             "robots_collided": Mean(sums["robots_collided"], sums["robots"]),
             "return_distribution": Histogram(returns, *RETURN_RANGE),
         }
+
+
+def stride_of(worlds: int, stages: int) -> int:
+    """Return the step between the worlds whose actions are counted.
+
+    They lie over all worlds, since exploration may grow less from the first to the last, and they
+    meet every stage, which worlds may take in turn.
+    """
+    stride = -(-worlds // OBSERVED_WORLDS)
+    while math.gcd(stride, stages) > 1:
+        stride += 1
+    return stride
 
 
 def bin_of(value: Tensor, low: float, high: float, bins: int) -> Tensor:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.host_reads import HostReadError, no_host_reads
+from train_RL_agents import run_statistics
 from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config_files import load_config
@@ -72,6 +73,47 @@ def test_statistics_agree_with_what_was_stored():
     assert torch.equal(record["return_distribution"].counts, expected.double())
     stages = [float(stage["episodes"]) for _, stage in gathered.by_stage()]
     assert sum(stages) == finished
+
+
+@pytest.mark.parametrize(
+    ("worlds", "stages"), [(6, 6), (1024, 6), (1500, 6), (65536, 6), (9999, 4)]
+)
+def test_the_observed_worlds_are_all_kinds_of_worlds(worlds, stages):
+    observed = torch.arange(worlds)[:: run_statistics.stride_of(worlds, stages)]
+    assert min(worlds, 200) <= len(observed) <= 1024
+    assert observed[-1] > 0.99 * worlds - 2
+    counts = (observed % stages).bincount(minlength=stages)
+    assert counts.max() - counts.min() <= 1
+
+
+def test_actions_of_late_worlds_are_counted(monkeypatch):
+    monkeypatch.setattr(run_statistics, "OBSERVED_WORLDS", 2)
+    made = learner("cpu", "DQN")
+    actions = torch.arange(6).unsqueeze(1).expand(-1, made.env.robots).contiguous()
+    step = made.buffers[0]
+    step.active.fill_(True)
+    made.statistics.add_decision(actions, step)
+    counts = made.statistics.gather(Processes(), updates=0).train()["action"].counts
+    assert counts.nonzero().flatten().tolist() == [0, 5]
+
+
+class Silent(Processes):
+    """One of several processes that exchange nothing."""
+
+    def broadcast(self, tensors):
+        """Leave the tensors alone."""
+
+
+def test_processes_share_one_spread_of_exploration():
+    overrides = ["exploration.spread=3", "exploration.epsilon_start=0.5"]
+
+    def epsilon(worlds, rank, size):
+        config, _, _ = load_config(agent="DQN", overrides=[*SMALL, *overrides, f"worlds={worlds}"])
+        made = Learner(config, torch.device("cpu"), Silent(rank=rank, size=size))
+        return made.policy.epsilon
+
+    parts = torch.cat([epsilon(6, rank, 2) for rank in (0, 1)])
+    torch.testing.assert_close(parts, epsilon(12, 0, 1))
 
 
 def test_metrics_of_updates_are_means():

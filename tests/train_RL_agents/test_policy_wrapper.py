@@ -73,6 +73,16 @@ def test_the_spread_over_robots_is_geometric():
     )
 
 
+def test_parts_of_a_run_continue_the_spread():
+    whole = PolicyWrapper(make_agent("DQN"), (2, 3), epsilon=0.4, spread=7.0)
+    place = {"epsilon": 0.4, "spread": 7.0, "all_robots": 6}
+    for first in (0, 3):
+        part = PolicyWrapper(make_agent("DQN"), (1, 3), first_robot=first, **place)
+        assert torch.equal(part.epsilon.flatten(), whole.epsilon.flatten()[first : first + 3])
+    with pytest.raises(ValueError, match=r"first_robot is 4: .* from 0 to 3"):
+        PolicyWrapper(make_agent("DQN"), (1, 3), first_robot=4, **place)
+
+
 def test_setting_epsilon_writes_the_same_buffer():
     policy = PolicyWrapper(make_agent("DQN"), (2, 3), epsilon=0.4)
     buffer, value = policy.epsilon, torch.tensor(0.2)
