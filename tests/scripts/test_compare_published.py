@@ -1,0 +1,64 @@
+"""The comparison with published policies: its arithmetic, and that the documents show it."""
+
+import json
+from math import comb
+from pathlib import Path
+
+import pytest
+
+from scripts import compare_published
+from scripts.compare_published import compare, p_higher
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/evaluation.json"))
+
+
+def row(success, episodes, **more):
+    return {"success": success, "episodes": episodes, **more}
+
+
+def test_p_is_the_share_of_tables_as_extreme():
+    # 5 of 5 against 1 of 5: of the C(10, 5) ways to place 5 of the 10 in the first row, those with
+    # all 5 or more among the 6 successes.
+    assert p_higher(row(1.0, 5), row(0.2, 5)) == pytest.approx(comb(6, 5) / comb(10, 5))
+
+
+def test_p_is_corrected_for_the_number_of_stages():
+    single = p_higher(row(0.80, 100), row(0.66, 100))
+    stages = compare([row(0.80, 100)] * 6, [row(0.66, 100)] * 6)
+    assert [line.p for line in stages] == pytest.approx([6 * single] * 6)
+    assert single < 0.05 < 6 * single
+    assert not any(line.higher for line in stages)
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (None, [], "holds no evaluation"),
+        ("{}", [], "holds no evaluation"),
+        ('{"stages": []}', [], "give --against"),
+        ('{"stages": []}', ["--against", "PPO"], "no published figures of 'PPO'"),
+        ('{"stages": []}', ["--against", "SAC"], "0 stages, the published policy has 6"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(tmp_path, capsys, content, arguments, message):
+    if content is not None:
+        (tmp_path / "evaluation.json").write_text(content)
+    assert compare_published.main([str(tmp_path), *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_table_has_a_line_for_each_stage(tmp_path, capsys):
+    figures = {"success_ci95": [0.9, 1.0], "collision": 0.0, "timeout": 0.0, "mean_time_s": None}
+    stages = [row(1.0, 1000, robots=3, buoys=stage, **figures) for stage in range(6)]
+    (tmp_path / "evaluation.json").write_text(json.dumps({"stages": stages}))
+    assert compare_published.main([str(tmp_path), "--against", "AC-IQN"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| 3 robots")]
+    assert len(lines) == 6
+    assert lines[0].startswith("| 3 robots, 0 buoys | **1.000 (0.900 to 1.000)** | 0.946 | < 0.001")
+
+
+@pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
+def test_the_results_page_shows_the_shipped_policies(folder):
+    agent = None if folder.name != "rainbow" else "DQN"  # the published Rainbow did not learn
+    assert compare_published.table(folder, agent) in (ROOT / "docs" / "results.md").read_text()
