@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -48,6 +50,20 @@ class Stage:
         if self.cores:
             parts.append(_counted(self.cores, "core"))
         return ", ".join(parts)
+
+
+def labels_of(stages: Sequence[Stage]) -> list[str]:
+    """Return a name of its own for every stage: its label, with what else it takes to tell them."""
+    names = [stage.label for stage in stages]
+    alike = Counter(names)
+    names = [
+        f"{name}, {stage.min_distance_m:g} m" if alike[name] > 1 else name
+        for name, stage in zip(names, stages, strict=True)
+    ]
+    return [
+        name if names.index(name) == i else f"{name} ({names[: i + 1].count(name)})"
+        for i, name in enumerate(names)
+    ]
 
 
 def _counted(count: int, noun: str) -> str:

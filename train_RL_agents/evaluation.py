@@ -236,7 +236,9 @@ def print_table(results: Sequence[StageResult], title: str, console: Console) ->
     caption = "time (s) and energy (N s): means of the successful episodes"
     table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
     with_cores = any(result.stage.cores for result in results)
+    with_distance = len({result.stage.label for result in results}) < len(results)
     counts = ["robots", "buoys", *(["cores"] if with_cores else [])]
+    counts += ["min_distance_m"] if with_distance else []
     shares = ["episodes", "success", "95% CI", "collided", "timed out"]
     for name in (*counts, *shares, "time", "energy"):
         table.add_column(name, justify="right")

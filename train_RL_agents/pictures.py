@@ -10,7 +10,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.env import MarineNavEnv
 from marinenav_env.episode_recorder import record_episodes
 from marinenav_env.plotting import plot_episodes
-from marinenav_env.scenarios import Stage
+from marinenav_env.scenarios import Stage, labels_of
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.evaluation import FIRST_WORLD, evaluation_config
 
@@ -41,5 +41,5 @@ def draw_trajectories(
     )
     env.set_stage(torch.arange(len(stages), device=agent.device))
     episodes = record_episodes(env, agent.act, seed=seed)
-    figure = plot_episodes(episodes, [stage.label for stage in stages])
+    figure = plot_episodes(episodes, labels_of(stages))
     figure.savefig(path, dpi=110)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marinenav_env.scenarios import labels_of
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.analysis import AnalysisReceiver
 from train_RL_agents.config import TrainConfig
@@ -38,13 +39,15 @@ class RunEvaluation:
         self, episodes: Evaluation, label: str, receiver: AnalysisReceiver, counters: Counters
     ) -> list[StageResult]:
         results = episodes.run(self._agent.act)
+        names = zip(labels_of(episodes.stages), episodes.episodes, strict=True)
+        evaluated = [name for name, count in names if count]
         step = counters.step
         with receiver.interval():
             receiver.receive(
                 label, step=step, success=mean_success(results), elapsed_s=counters.elapsed_s
             )
-            for result in results:
-                receiver.receive(f"{label}, {result.stage.label}", step=step, **result.as_record())
+            for name, result in zip(evaluated, results, strict=True):
+                receiver.receive(f"{label}, {name}", step=step, **result.as_record())
         return results
 
     def _episodes(self, per_stage: tuple[int, ...]) -> Evaluation:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.scenarios import PUBLISHED_STAGES, Stage, labels_of
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 
@@ -40,6 +40,16 @@ def test_a_stage_refuses_impossible_numbers(field, value):
     good = {"robots": 3, "cores": 0, "buoys": 0, "min_distance_m": 30.0}
     with pytest.raises(ValueError, match=rf"Stage\.{field} is .*: give"):
         Stage(**(good | {field: value}))
+
+
+def test_labels_of_several_stages_differ():
+    near, far, more = Stage(5, 0, 1, 30.0), Stage(5, 0, 1, 40.5), Stage(5, 0, 2, 40.0)
+    labels = ["5 robots, 1 buoy, 30 m", "5 robots, 1 buoy, 40.5 m", "5 robots, 2 buoys"]
+    assert labels_of([near, far, more]) == labels
+    assert labels_of([far]) == ["5 robots, 1 buoy"]
+    twice = labels_of([far, far, near])
+    assert twice == [labels[1], f"{labels[1]} (2)", labels[0]]
+    assert labels_of(PUBLISHED_STAGES) == [stage.label for stage in PUBLISHED_STAGES]
 
 
 def test_label_counts_what_is_there():

@@ -13,10 +13,19 @@ from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import checkpoint, evaluate, evaluation
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.analysis import AnalysisReceiver, read_metrics
 from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.config_files import load_config
-from train_RL_agents.evaluation import Evaluation, Outcomes, StageResult, wilson_interval
+from train_RL_agents.evaluation import (
+    Evaluation,
+    Outcomes,
+    StageResult,
+    print_table,
+    wilson_interval,
+)
 from train_RL_agents.policy_files import load_policy
+from train_RL_agents.run_evaluation import RunEvaluation
+from train_RL_agents.run_state import Counters
 from train_RL_agents.settings import plain
 
 ALONE = Stage(robots=1, cores=0, buoys=0, min_distance_m=30.0)
@@ -103,6 +112,24 @@ def test_no_training_of_the_same_seed_has_these_episodes():
     training.reset_into(buffers)
     goals, trained = first[0][:, 0, :2], buffers.obs.ego[:, 0, :2]
     assert torch.cdist(goals, trained).min() > 1e-3
+
+
+def test_stages_that_differ_in_distance_have_records_and_rows_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "DECISION_LIMIT", 1)
+    stages = [[1, 0, 0, 20.0], [1, 0, 0, 30.0], [2, 0, 0, 30.0]]
+    config, _, _ = load_config(
+        overrides=[f"evaluation.stages={stages}", "evaluation.episodes=[1,1,1]"]
+    )
+    agent = AGENTS["AC-IQN"](config.algorithm)
+    receiver = AnalysisReceiver(tmp_path)
+    results = RunEvaluation(config, agent).periodic(receiver, Counters())
+    receiver.close()
+    modes = [record["mode"] for record in read_metrics(tmp_path / "metrics.jsonl")]
+    names = ["1 robot, 0 buoys, 20 m", "1 robot, 0 buoys, 30 m", "2 robots, 0 buoys"]
+    assert modes == ["evaluation", *(f"evaluation, {name}" for name in names)]
+    console = Console(width=200, record=True)
+    print_table(results, "three", console)
+    assert "distance" in console.export_text()
 
 
 def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
