@@ -30,10 +30,12 @@ from typing import Any
 import matplotlib.pyplot  # noqa: F401 - loaded here, once for all processes
 import torch
 
+from marinenav_env.atomic_files import write_atomically
 from scripts.bench_machine import commit, describe_machine, versions
 from train_RL_agents import checkpoint, train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.analysis import METRICS, read_metrics
+from train_RL_agents.run_record import RUN
 from train_RL_agents.trainer import EVALUATION
 
 INTERVAL = 256  # steps between checkpoints, and between records
@@ -96,10 +98,9 @@ def begin(arguments: Sequence[str], log: Path) -> int:
 
 
 def arguments_for(agent: str, folder: Path) -> list[str]:
-    """Return the command line that starts a run, or goes on with it if it has a checkpoint."""
-    if checkpoints(folder):
+    """Return the command line that starts a run, or goes on with it once it has begun."""
+    if (folder / RUN).exists():
         return ["--resume", str(folder)]
-    shutil.rmtree(folder, ignore_errors=True)
     return ["--agent", agent, "--output", str(folder), *SETTINGS]
 
 
@@ -183,7 +184,7 @@ def check(agent: str, kills: int, folder: Path, random_moments: random.Random) -
     log = run.with_suffix(".log")
     while tally.kills < kills and not tally.problems:
         arguments = arguments_for(agent, run)
-        tally.resumed += arguments[0] == "--resume"
+        tally.resumed += bool(checkpoints(run))
         process = begin(arguments, log)
         deadline = time.monotonic() + random_moments.uniform(EARLIEST_S, lifetime)
         status = wait(process, deadline)
@@ -251,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "agents": [vars(tally) for tally in tallies],
         }
         content = json.dumps(record, indent=1).encode()
-        checkpoint.write_atomically(options.json, lambda file: file.write(content))
+        write_atomically(options.json, lambda file: file.write(content))
     return int(any(tally.problems for tally in tallies))
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from train_RL_agents.checkpoint import write_atomically
+from marinenav_env.atomic_files import write_atomically
 from train_RL_agents.reductions import Histogram, Mean, Reduced, reduce
 
 METRICS = "metrics.jsonl"
@@ -147,6 +147,12 @@ class AnalysisReceiver:
             bucket_counts=counts,
             global_step=step,
         )
+
+
+def missing_files(output_dir: Path, sizes: Mapping[str, int]) -> list[str]:
+    """Return the files of `AnalysisReceiver.sync` that are gone, or shorter than they were."""
+    files = {name: output_dir / name for name in sizes}
+    return [n for n, file in files.items() if not file.exists() or file.stat().st_size < sizes[n]]
 
 
 def cut_back(output_dir: Path, sizes: Mapping[str, int]) -> None:

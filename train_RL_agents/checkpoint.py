@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
+
+from marinenav_env.atomic_files import write_atomically
 
 FORMAT = 1
 """Version of the layout of the dictionary; a file of another version is refused."""
 
-BEST = "best.pt"
+CHECKPOINTS, BEST = "checkpoints", "best.pt"
 _NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint is missing, damaged or of another kind; the message says what to do."""
-
-
-def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file so that at every moment either the old one or the whole new one is there.
-
-    Args:
-        path: the file.
-        write: puts the content into an open binary file.
-
-    Raises:
-        OSError: the disk refuses; the old file, if any, is untouched.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -125,8 +100,7 @@ class CheckpointFolder:
 
     def steps(self) -> list[int]:
         """Return the steps that have a checkpoint, ascending."""
-        names = (_NAME.fullmatch(path.name) for path in self.directory.iterdir())
-        return sorted(int(name[1]) for name in names if name and name[2] is None)
+        return saved_steps(self.directory)
 
     def save(self, step: int, state: dict[str, Any], wait: Callable[[], None]) -> Path:
         """Save this process's part of the checkpoint of ``step`` and drop the oldest ones.
@@ -159,12 +133,40 @@ class CheckpointFolder:
             if (name and int(name[1]) > step) or path.suffix == ".tmp":
                 path.unlink()
 
+    def drop_best_after(self, step: int) -> bool:
+        """Remove the best checkpoint if it is of a later step; return whether none is left."""
+        best = self.directory / BEST
+        if best.exists() and load(best)["step"] > step:
+            best.unlink()
+        return not best.exists()
+
     def _prune(self) -> None:
         kept = self.steps()[-self.keep :]
         for path in self.directory.iterdir():
             name = _NAME.fullmatch(path.name)
             if name and int(name[1]) < kept[0]:
                 path.unlink()
+
+
+def saved_steps(directory: Path) -> list[int]:
+    """Return the steps that have a checkpoint in a folder, ascending."""
+    names = (_NAME.fullmatch(path.name) for path in directory.glob("step_*.pt"))
+    return sorted(int(name[1]) for name in names if name and name[2] is None)
+
+
+def run_folder(path: Path) -> Path:
+    """Return the folder of the run that goes on from a checkpoint file.
+
+    Raises:
+        CheckpointError: the file holds no whole state, or lies in no run.
+    """
+    remedy = f"give --resume a run's folder, or a file {CHECKPOINTS}/step_*.pt in it"
+    name, folder = _NAME.fullmatch(path.name), path.absolute().parent
+    if name is None or name[2] is not None:
+        raise CheckpointError(f"{path} is no checkpoint to go on from: {remedy}")
+    if folder.name != CHECKPOINTS:
+        raise CheckpointError(f"{path} lies in no folder {CHECKPOINTS!r} of a run: {remedy}")
+    return folder.parent
 
 
 def newest(path: Path) -> Path:
@@ -178,9 +180,8 @@ def newest(path: Path) -> Path:
     """
     if path.is_file():
         return path
-    for directory in (path / "checkpoints", path):
-        if directory.is_dir():
-            folder = CheckpointFolder(directory)
-            if folder.steps():
-                return folder.path(folder.steps()[-1])
+    for directory in (path / CHECKPOINTS, path):
+        steps = saved_steps(directory)
+        if steps:
+            return CheckpointFolder(directory).path(steps[-1])
     raise CheckpointError(f"no checkpoint under {str(path)!r}: give a run's folder or a file")

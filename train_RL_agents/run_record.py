@@ -14,7 +14,9 @@ from typing import Any
 
 import torch
 
-from train_RL_agents.checkpoint import write_atomically
+from marinenav_env.atomic_files import write_atomically
+from train_RL_agents.analysis import METRICS
+from train_RL_agents.checkpoint import CHECKPOINTS, saved_steps
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.settings import plain
 
@@ -24,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def write_run_record(
-    output_dir: Path, config: TrainConfig, device: torch.device, processes: int
+    output_dir: Path, config: TrainConfig, device: torch.device, processes: int, *, resumed: bool
 ) -> None:
     """Write ``run.json``; a resumed run adds its start to the list of starts.
 
@@ -33,9 +35,10 @@ def write_run_record(
         config: all settings.
         device: what the run runs on.
         processes: number of processes.
+        resumed: whether the run goes on from a checkpoint.
     """
     path = output_dir / RUN
-    starts = json.loads(path.read_text())["starts"] if path.exists() else []
+    starts = json.loads(path.read_text())["starts"] if resumed and path.exists() else []
     record = {
         "config": plain(config),
         "seed": config.seed,
@@ -43,6 +46,14 @@ def write_run_record(
     }
     content = json.dumps(record, indent=1).encode()
     write_atomically(path, lambda file: file.write(content))
+
+
+def ended_at_once(output_dir: Path) -> bool:
+    """Whether a run began here and ended before it saved or recorded anything."""
+    if not (output_dir / RUN).exists() or saved_steps(output_dir / CHECKPOINTS):
+        return False
+    metrics = output_dir / METRICS
+    return not metrics.exists() or metrics.stat().st_size == 0
 
 
 def run_record_of(checkpoint: Path) -> dict[str, Any] | None:

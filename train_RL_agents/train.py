@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import re
 import signal
 import sys
@@ -24,7 +25,7 @@ from train_RL_agents.devices import choose_device
 from train_RL_agents.evaluation import print_table
 from train_RL_agents.pictures import TRAJECTORIES, draw_trajectories
 from train_RL_agents.processes import Processes, ProcessLostError
-from train_RL_agents.run_record import RUN, write_run_record
+from train_RL_agents.run_record import RUN, ended_at_once, write_run_record
 from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
 from train_RL_agents.settings import SettingsError, plain
 from train_RL_agents.trainer import EVALUATION, TorchRLTrainer
@@ -49,30 +50,59 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
     namespace = parser.parse_args([a for a in arguments if not OVERRIDE.fullmatch(a)])
     namespace.overrides = overrides
-    if namespace.resume and (overrides or namespace.config or namespace.preset or namespace.agent):
-        parser.error("--resume takes the settings from the run: give only --device, --no-compile")
+    names = ("config", "preset", "agent", "seed", "output")
+    given = [f"--{name}" for name in names if getattr(namespace, name) is not None]
+    if namespace.resume and (given or overrides):
+        parser.error(
+            f"--resume takes no {', '.join([*given, *overrides])}: the settings and the folder are "
+            "the run's; give only --device and --no-compile"
+        )
     return namespace
 
 
 def train_one(
-    config: TrainConfig, output_dir: Path, processes: Processes, resumed: Path | None
+    config: TrainConfig,
+    output_dir: Path,
+    processes: Processes,
+    resumed: Path | None = None,
+    whole: Path | None = None,
 ) -> None:
-    """Train one seed in its folder, from the start or from a checkpoint."""
+    """Train one seed in its folder, from the start or from a checkpoint.
+
+    Args:
+        config: all settings.
+        output_dir: the run's folder.
+        processes: the processes that train together.
+        resumed: the checkpoint to go on from.
+        whole: what is to be resumed after an interruption: the run's folder, or its sweep's.
+
+    Raises:
+        InterruptedRunError: a signal came; the run is saved.
+        ProcessLostError: another process died.
+    """
+    go_on = f"--resume {whole or output_dir}"
     device = choose_device(config.device, processes.local_rank)
     if config.threads:
         torch.set_num_threads(config.threads)
     trainer = TorchRLTrainer(config, output_dir, device, processes)
-    if resumed is not None:
+    if resumed is None:
+        trainer.clear_folder()
+    else:
         trainer.resume(resumed)
     if processes.first:
-        write_run_record(output_dir, config, device, processes.size)
+        write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
     try:
         results = trainer.train()
     except ProcessLostError as error:
-        saved = trainer.checkpoints.steps()[-1]
-        raise ProcessLostError(
-            f"{error}\nsaved up to step {saved}; go on with: --resume {output_dir}"
-        ) from error
+        steps = trainer.checkpoints.steps()
+        saved = (
+            f"saved up to step {steps[-1]}; go on with: {go_on}"
+            if steps
+            else f"nothing is saved yet; begin again with: {go_on}"
+        )
+        raise ProcessLostError(f"{error}\n{saved}") from error
+    except InterruptedRunError as stop:
+        raise InterruptedRunError(f"{stop}\ngo on with: {go_on}", stop.received) from stop
     if results:
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
@@ -97,37 +127,46 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
         overrides=[*arguments.overrides, *_flags(arguments)],
     )
     seeds = tuple(arguments.seed or seeds)
+    if len(set(seeds)) < len(seeds):
+        raise SettingsError(f"seed is {seeds}: each makes one run of the sweep; give each once")
+    configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
     moment = processes.agree(datetime.now().strftime("%Y%m%d-%H%M%S"))
     output_dir = Path(arguments.output or folder or f"runs/{config.agent}-{moment}")
-    if (output_dir / RUN).exists() or (output_dir / sweep.SWEEP).exists():
+    taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)
+    if taken or (output_dir / sweep.SWEEP).exists():
         raise SettingsError(
             f"output is {str(output_dir)!r}, which holds a run: give another folder, or "
             f"--resume {output_dir}"
         )
     if len(seeds) == 1:
-        train_one(dataclasses.replace(config, seed=seeds[0]), output_dir, processes, None)
+        train_one(configs[0], output_dir, processes)
         return
     processes.wait()  # all have seen that the folder is free
     if processes.first:
         sweep.write_sweep(output_dir, seeds, plain(config))
-    train_seeds(config, seeds, output_dir, processes)
+    train_seeds(configs, output_dir, processes)
 
 
 def resume(arguments: argparse.Namespace, processes: Processes) -> None:
     """Go on with a run or a sweep; what is complete stays as it is.
 
     Raises:
-        CheckpointError: there is no checkpoint, or it is damaged.
+        CheckpointError: there is no checkpoint, it is damaged, or it lies outside its run.
     """
     path = Path(arguments.resume)
     noted = sweep.read_sweep(path)
     if noted is not None:
         seeds, values = noted
         config = _with_flags(config_from_plain(values), arguments)
-        train_seeds(config, seeds, path, processes)
+        configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
+        train_seeds(configs, path, processes)
+        return
+    if ended_at_once(path):
+        config = config_from_plain(json.loads((path / RUN).read_text())["config"])
+        train_one(_with_flags(config, arguments), path, processes)
         return
     newest = checkpoint.newest(path)
-    output_dir = newest.parent.parent
+    output_dir = checkpoint.run_folder(newest)
     if (output_dir / EVALUATION).exists() and path.is_dir():
         print(f"complete already: {output_dir / EVALUATION}")
         return
@@ -135,19 +174,24 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
     train_one(_with_flags(config, arguments), output_dir, processes, newest)
 
 
-def train_seeds(
-    config: TrainConfig, seeds: Sequence[int], output_dir: Path, processes: Processes
-) -> None:
-    """Train what is not complete of a sweep, then join the curves."""
-    folders = [sweep.seed_folder(output_dir, seed) for seed in seeds]
-    for seed, folder in zip(seeds, folders, strict=True):
+def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Processes) -> None:
+    """Train what is not complete of a sweep, then join the curves.
+
+    Args:
+        configs: the settings, with one seed each.
+        output_dir: the sweep's folder.
+        processes: the processes that train together.
+    """
+    folders = [sweep.seed_folder(output_dir, config.seed) for config in configs]
+    for config, folder in zip(configs, folders, strict=True):
         if (folder / EVALUATION).exists():
             continue
-        resumed = checkpoint.newest(folder) if (folder / RUN).exists() else None
-        train_one(dataclasses.replace(config, seed=seed), folder, processes, resumed)
+        begun = (folder / RUN).exists() and not ended_at_once(folder)
+        resumed = checkpoint.newest(folder) if begun else None
+        train_one(config, folder, processes, resumed, whole=output_dir)
     if processes.first:
         points = sweep.joint_curve(folders)
-        title = f"{config.agent}, {len(seeds)} seeds"
+        title = f"{configs[0].agent}, {len(configs)} seeds"
         sweep.draw_curve(points, title, output_dir / sweep.CURVE)
         print(f"joint curve: {output_dir / sweep.CURVE}")
 

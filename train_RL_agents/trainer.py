@@ -14,8 +14,8 @@ import torch
 
 from marinenav_env.atomic_files import write_atomically
 from train_RL_agents import checkpoint
-from train_RL_agents.analysis import AnalysisReceiver, Record, cut_back
-from train_RL_agents.checkpoint import CheckpointError, CheckpointFolder
+from train_RL_agents.analysis import AnalysisReceiver, Record, cut_back, missing_files
+from train_RL_agents.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.evaluation import StageResult, table_as_json
 from train_RL_agents.interruption import Interruption
@@ -24,6 +24,7 @@ from train_RL_agents.processes import Processes
 from train_RL_agents.progress import Progress
 from train_RL_agents.reductions import Mean
 from train_RL_agents.run_evaluation import RunEvaluation, mean_success
+from train_RL_agents.run_record import ended_at_once
 from train_RL_agents.run_state import Counters, DivergedRunError, InterruptedRunError
 from train_RL_agents.run_statistics import non_finite
 from train_RL_agents.schedules import Schedules
@@ -67,7 +68,7 @@ class TorchRLTrainer:
         self.counters.robot_rate = self._robots_placed()
         self.started = False
         self.checkpoints = CheckpointFolder(
-            output_dir / "checkpoints", config.checkpoint.keep, self.processes.rank
+            output_dir / CHECKPOINTS, config.checkpoint.keep, self.processes.rank
         )
         self.evaluation = None
         if self.processes.first:
@@ -263,19 +264,34 @@ class TorchRLTrainer:
             "model": self.learner.agent.training_state(),
         }
 
+    def clear_folder(self) -> None:
+        """Remove what an earlier start has left, if it saved nothing; all processes have looked."""
+        self.processes.wait()
+        if self.processes.first and ended_at_once(self.output_dir):
+            cut_back(self.output_dir, {})
+            self.checkpoints.drop_after(-1)
+        self.processes.wait()
+
     def resume(self, path: Path) -> None:
         """Take over a checkpoint; `train` then goes on exactly as if it had not stopped.
 
         Records and checkpoints after it are removed.
 
         Raises:
-            CheckpointError: it is missing, damaged, or of a run with other processes.
+            CheckpointError: it is missing, damaged, of a run with other processes, or of one whose
+                records are not in the output folder.
         """
         state = checkpoint.load(path)
         if state.get("processes") != self.processes.size:
             raise CheckpointError(
                 f"{path} belongs to {state.get('processes')} processes, not "
                 f"{self.processes.size}: start as many with torchrun --nproc-per-node"
+            )
+        missing = missing_files(self.output_dir, state["files"])
+        if missing:
+            raise CheckpointError(
+                f"{self.output_dir / missing[0]} is missing or shorter than at the checkpoint "
+                f"{path}: put the run's files back, and give --resume the run's own folder"
             )
         own = state if self.processes.first else self._load_own(state["step"])
         try:
@@ -290,12 +306,14 @@ class TorchRLTrainer:
             (self.output_dir / EVALUATION).unlink(missing_ok=True)
             cut_back(self.output_dir, state["files"])
             self.checkpoints.drop_after(state["step"])
+            if self.checkpoints.drop_best_after(state["step"]):
+                self.counters.best_success = Counters.best_success
 
     def _load_own(self, step: int) -> dict[str, Any]:
         return checkpoint.load(self.checkpoints.path(step, self.processes.rank))
 
     def leave(self, interruption: Interruption) -> None:
-        """Save and end the run.
+        """Save and end the run; whoever started it says how to go on.
 
         Raises:
             InterruptedRunError: always.
@@ -305,9 +323,7 @@ class TorchRLTrainer:
         received = interruption.received
         name = received.name if received else "a signal to another process"
         raise InterruptedRunError(
-            f"stopped by {name} at step {self.counters.step}; saved to {path}\n"
-            f"go on with: --resume {self.output_dir}",
-            received,
+            f"stopped by {name} at step {self.counters.step}; saved to {path}", received
         )
 
     @contextmanager

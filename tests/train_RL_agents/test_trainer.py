@@ -1,12 +1,15 @@
 """The trainer: resuming exactly, stopping on request and on nonsense, and keeping its books."""
 
+import gc
 import json
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.analysis import read_metrics
 from train_RL_agents.config_files import config_from_plain, load_config
 from train_RL_agents.interruption import Interruption
+from train_RL_agents.processes import ProcessLostError
 from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
 from train_RL_agents.trainer import TorchRLTrainer
 
@@ -338,14 +342,140 @@ def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):
     assert (output / "seed_1" / "metrics.jsonl").read_text() == before
 
 
+TINY = [*SHORT, "total_steps=12"]
+
+
+@pytest.mark.parametrize("way", ["start", "resume", "sweep"])
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path, monkeypatch, way):
+    run = tmp_path / "run"
+    start = ["--output", str(run), *TINY, *(["--seed", "0", "1"] if way == "sweep" else [])]
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchRLTrainer, "save", killed)
+        assert train.main(start) == 128 + signal.SIGINT
+    folder = run / "seed_0" if way == "sweep" else run
+    assert (folder / "run.json").exists()
+    assert train.main(start if way == "start" else ["--resume", str(run)]) == 0
+    assert (folder / "evaluation.json").exists()
+    assert len(list(folder.glob("events*"))) == 1
+    assert len(json.loads((folder / "run.json").read_text())["starts"]) == 1
+
+
+def test_records_without_a_checkpoint_are_kept(tmp_path, capsys):
+    (tmp_path / "run.json").write_text('{"config": {}, "starts": []}')
+    (tmp_path / "metrics.jsonl").write_text('{"mode": "train", "step": 6}\n')
+    assert train.main(["--output", str(tmp_path), *TINY]) == 1
+    assert "holds a run" in capsys.readouterr().err
+    assert train.main(["--resume", str(tmp_path)]) == 1
+    assert "no checkpoint under" in capsys.readouterr().err
+    assert (tmp_path / "metrics.jsonl").stat().st_size > 0
+
+
+def test_a_process_lost_before_the_first_checkpoint(tmp_path, monkeypatch, capsys):
+    def lost(*_):
+        raise ProcessLostError("process 0 of 2 lost contact")
+
+    monkeypatch.setattr(TorchRLTrainer, "train", lost)
+    assert train.main(["--output", str(tmp_path), *TINY]) == 1
+    assert f"nothing is saved yet; begin again with: --resume {tmp_path}" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return the folder of a complete run with checkpoints of several steps."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation, "DECISION_LIMIT", 50)
+        trainer(folder, "checkpoint.keep=9", "evaluation.interval_steps=600").train()
+    return folder
+
+
+NEWEST = "checkpoints/step_000000000600.pt"
+
+
+@pytest.mark.parametrize(
+    ("moved", "message"),
+    [
+        ({NEWEST: "a/b/step_000000000600.pt"}, "lies in no folder 'checkpoints' of a run"),
+        ({NEWEST: "a/diverged_600_0.pt"}, "is no checkpoint to go on from"),
+        ({"checkpoints/best.pt": "a/checkpoints/best.pt"}, "is no checkpoint to go on from"),
+        ({NEWEST: f"{NEWEST[:-3]}.rank1.pt"}, "is no checkpoint to go on from"),
+        ({NEWEST: f"a/{NEWEST}"}, r"metrics\.jsonl is missing or shorter"),
+        ({NEWEST: f"a/{NEWEST}", "metrics.jsonl": "a/metrics.jsonl"}, r"events.* is missing"),
+    ],
+)
+def test_a_checkpoint_outside_its_run_is_refused(tmp_path, finished, capsys, moved, message):
+    kept = [tmp_path / "metrics.jsonl", tmp_path / "a" / "events.out.tfevents.1"]
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("another's records")
+    for name, target in moved.items():
+        (tmp_path / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(finished / name, tmp_path / target)
+    given = tmp_path / next(iter(moved.values()))
+    assert train.main(["--resume", str(given)]) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert "--resume" in error
+    assert all(path.exists() for path in kept)
+
+
+def test_a_best_policy_of_a_discarded_future_is_dropped(tmp_path, finished):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    assert checkpoint.load(folder / "checkpoints" / "best.pt")["step"] == 600
+    for step, best in ((600, True), (402, False)):
+        resumed = trainer(folder)
+        resumed.resume(folder / "checkpoints" / f"step_{step:012d}.pt")
+        assert (folder / "checkpoints" / "best.pt").exists() == best
+        assert (resumed.counters.best_success >= 0.0) == best
+
+
+@pytest.mark.parametrize("option", [["--seed", "9"], ["--output", "other"], ["--agent", "DQN"]])
+def test_resume_refuses_options_by_name(capsys, option):
+    with pytest.raises(SystemExit):
+        train.parse(["--resume", "run", *option])
+    assert f"--resume takes no {option[0]}" in capsys.readouterr().err
+
+
+def test_an_interrupted_sweep_is_resumed_as_a_sweep(tmp_path, monkeypatch, capsys):
+    stopped = Interruption()
+    stopped.received = signal.SIGTERM
+    monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: stopped)
+    assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 143
+    assert capsys.readouterr().err.endswith(f"go on with: --resume {tmp_path}\n")
+
+
+def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):
+    earlier = []
+
+    def build(*arguments):
+        assert not any(replay() for replay in earlier)
+        made = TorchRLTrainer(*arguments)
+        earlier.append(weakref.ref(made.learner.replay))
+        return made
+
+    monkeypatch.setattr(train, "TorchRLTrainer", build)
+    gc.disable()  # what frees it must not be chance
+    try:
+        assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 0
+    finally:
+        gc.enable()
+    assert len(earlier) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--seed", "3", "4", "3"], r"seed is \(3, 4, 3\): .* each once"),
+        (["--seed", "3", "-4"], "seed is -4"),
         (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
         (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
         (["--device", "cuda"], "device = 'cuda'"),
         (["replay.capacity=1e12"], r"replay\.capacity is 1000000000000: .* GiB are free"),
-        (["curriculum.stages=[[60,0,0,30]]"], r"robots = 60: so many starts"),
+        (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
     ],
 )
 def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, message):
