@@ -23,7 +23,7 @@ OUTPUTS = {
     "IQN": [(32, 25)],
     "Rainbow": [(25, 51)],
 }
-"""What the deployed network of each agent returns for one robot, and how many tensors."""
+"""What the deployed networks that a planner knows return for one robot, and how many tensors."""
 
 
 def save_policy(path: Path, name: str, **settings: object) -> TrainConfig:

@@ -55,7 +55,7 @@ def project(tmp_path_factory) -> Path:
     """A copy of the project with the seventh agent; the simulator is the same one."""
     folder = tmp_path_factory.mktemp("project")
     for name in ("train_RL_agents", "configs", "tests"):
-        unwanted = shutil.ignore_patterns("__pycache__", "reference")
+        unwanted = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / "marinenav_env").symlink_to(ROOT / "marinenav_env")
@@ -96,9 +96,22 @@ def test_the_registrys_tests_cover_it(project):
     output = run(
         project,
         *("-m", "pytest", "-q", "-p", "no:cacheprovider"),
-        *("tests/train_RL_agents/test_agents.py", "-k", "QR-DQN"),
+        *("tests/train_RL_agents/test_agents.py", "tests/train_RL_agents/test_export.py"),
+        *("-k", "QR-DQN"),
     )
-    assert int(re.search(r"(\d+) passed", output)[1]) >= 5
+    assert int(re.search(r"(\d+) passed", output)[1]) >= 10
+
+
+def test_it_fits_a_small_problem(project):
+    """As `test_small_problems.py` sets it up; to learn it takes longer than this test should."""
+    program = (
+        "from tests.train_RL_agents.small_problems import Plan, learn\n"
+        "from tests.train_RL_agents.test_small_problems import with_its_problem\n"
+        "agent, problem = with_its_problem('QR-DQN')\n"
+        "plan = Plan(worlds=16, steps=40, updates=1, epsilon=0.1, check=40)\n"
+        "print(learn(problem, agent, plan, 1e9))"
+    )
+    assert float(run(project, "-c", program)) > 0.0
 
 
 def test_a_diff_that_does_not_fit_is_noticed():

@@ -13,9 +13,8 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from tests.train_RL_agents.policy_samples import recorded_observation, save_policy
+from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, save_policy
 from train_RL_agents import export
-from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.policy_files import load_policy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +56,7 @@ def run(program: Path, model: Path, lines: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", OUTPUTS)
 @torch.no_grad()
 def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, monkeypatch):
     path = tmp_path / "policy.pt"

@@ -40,16 +40,23 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", AGENTS)
-def test_the_agent_learns(name):
-    torch.manual_seed(0)
+def with_its_problem(name):
+    """Return an agent of the registry, and the problem of its kind of actions."""
     kind = AGENTS[name]
     problem = CartPole() if kind.discrete else Pendulum()
     known = {field.name for field in dataclasses.fields(kind.Config)}
     rates = {key: value for key, value in RATES.items() if key in known}
-    config = kind.Config(**{**rates, **SETTINGS[name]}, ego_magnitude=MAGNITUDES[type(problem)])
+    config = kind.Config(
+        **{**rates, **SETTINGS.get(name, {})}, ego_magnitude=MAGNITUDES[type(problem)]
+    )
     dims = ObservationDims(ego=problem.features, objects=0)
-    agent = kind(config, dims, actions=problem.actions)
+    return kind(config, dims, actions=problem.actions), problem
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_agent_learns(name):
+    torch.manual_seed(0)
+    agent, problem = with_its_problem(name)
     goal = GOALS[type(problem)]
     assert learn(problem, agent, PLANS[type(problem)], goal) >= goal
 
