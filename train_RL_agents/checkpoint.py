@@ -62,7 +62,8 @@ def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
             damaged = archive.testzip()
         if damaged is not None:
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
-        return torch.load(path, map_location=device, weights_only=True)
+        # Mapped, not read: a replay that is taken over from the file is not twice in memory.
+        return torch.load(path, map_location=device, weights_only=True, mmap=True)
     except (
         zipfile.BadZipFile,
         zlib.error,

@@ -15,7 +15,7 @@ from train_RL_agents.loaded_policy import build_agent
 from train_RL_agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.processes import Processes
 from train_RL_agents.replay import DeviceReplay
-from train_RL_agents.replay_layout import ReplayConfig, TransitionLayout
+from train_RL_agents.replay_layout import ReplayConfig, TransitionLayout, check_memory
 from train_RL_agents.run_statistics import RunStatistics
 
 
@@ -62,7 +62,7 @@ class Learner:
             action_noise=explore.action_noise,
         )
         self.buffers = (self.env.make_buffers(), self.env.make_buffers())
-        self.replay = DeviceReplay(self._replay_config(), self._layout(), device)
+        self.replay = self._make_replay(processes)
         self.statistics = RunStatistics(self.env)
         self._current = 0
         first, second = self.buffers
@@ -98,16 +98,29 @@ class Learner:
         """Do one gradient update."""
         self._learning()
 
+    def _make_replay(self, processes: Processes) -> DeviceReplay:
+        """Allocate the replay once every process has seen that all of theirs fit."""
+        config, layout = self._replay_config(), self._layout()
+        check_memory(config, layout, self.device, processes.sharing(self.device))
+        if self.device.type == "cuda" and self.config.checkpoint.with_replay:
+            host = torch.device("cpu")  # a checkpoint passes through its memory
+            check_memory(config, layout, host, processes.sharing(host))
+        processes.wait()
+        return DeviceReplay(config, layout, self.device)
+
     def _collect(self, now: StepBuffers, following: StepBuffers) -> None:
         action = self.policy.explore(now.obs)
         self.env.step_into(action, now, following)
+        # Whoever is under way when an episode ends is cut off: by a limit, or, with
+        # stop_on_collision, by the collision of another robot.
+        cut_off = following.active & ~following.terminated & following.done.unsqueeze(1)
         self.replay.store(
             now.obs,
             action,
             following.reward,
             following.active,
             following.terminated,
-            following.truncated,
+            cut_off,
             following.obs,
         )
         self.statistics.add_decision(action, following)
@@ -121,7 +134,10 @@ class Learner:
         self.statistics.add_update(metrics)
 
     def state_dict(self, *, with_replay: bool) -> dict[str, Any]:
-        """Return all that changes, as nested dictionaries of copied tensors. Reads the device."""
+        """Return all that changes, as nested dictionaries of tensors. Reads the device.
+
+        The replay's are its own memory where that is on the CPU; all others are copies.
+        """
         random = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)

@@ -59,6 +59,12 @@ class Processes:
         """Whether this process logs, evaluates and writes the checkpoint."""
         return self.rank == 0
 
+    def sharing(self, device: torch.device) -> int:
+        """Return how many processes, with this one, live on ``device``; each has its own GPU."""
+        if self.size == 1 or device.type == "cuda":
+            return 1
+        return int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
+
     def average(self, tensors: Iterable[Tensor]) -> None:
         """Replace every tensor by its mean over the processes, with one transfer for all of them.
 

@@ -240,13 +240,15 @@ class DeviceReplay:
         return sum(tensor.nbytes for tensor in tensors) + self.tree.nbytes
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return copies of all that was stored, as a plain dictionary of tensors.
+        """Return all that was stored, as a plain dictionary of tensors, to be saved at once.
 
-        Only rows written so far are in it. Reads the device. The random generator's state is the
-        caller's to keep.
+        Only rows written so far are in it. On the CPU they are the replay's own memory, which the
+        next :meth:`store` changes: a copy would need as much again. Reads the device. The random
+        generator's state is the caller's to keep.
         """
         rows = int(self.filled)
-        state = {name: ring[:rows].clone() for name, ring in self._ring.items()}
+        # By way of numpy a view's storage is no larger than the view, and torch.save writes that.
+        state = {n: torch.from_numpy(ring[:rows].cpu().numpy()) for n, ring in self._ring.items()}
         state |= {name: getattr(self, name).clone() for name in ("position", "filled", "beta")}
         state |= {"new_weight": self._new_weight.clone(), "weights": self.tree.weights.clone()}
         return state

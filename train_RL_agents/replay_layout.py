@@ -106,16 +106,25 @@ def free_bytes(device: torch.device) -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def check_memory(config: ReplayConfig, layout: TransitionLayout, device: torch.device) -> None:
+def check_memory(
+    config: ReplayConfig, layout: TransitionLayout, device: torch.device, processes: int = 1
+) -> None:
     """Check that the replay fits into the free memory of ``device``; allocates nothing.
+
+    Args:
+        config: the configuration.
+        layout: shapes and types of a transition.
+        device: where the replay is to live.
+        processes: number of processes that will have a replay of this size there.
 
     Raises:
         SettingsError: it does not fit, or the capacity is below the smallest possible.
     """
-    required, free = required_bytes(config, layout), free_bytes(device)
+    required, free = required_bytes(config, layout), free_bytes(device) / processes
     if required > free:
+        share = f" for each of {processes} processes" if processes > 1 else ""
         raise SettingsError(
             f"replay.capacity is {config.capacity}: it needs {required / 2**30:.2f} GiB and "
-            f"{free / 2**30:.2f} GiB are free on {device}; give at most "
+            f"{free / 2**30:.2f} GiB are free on {device}{share}; give at most "
             f"{int(config.capacity * free / required)}"
         )

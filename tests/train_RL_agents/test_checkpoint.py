@@ -5,17 +5,18 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
 
+from marinenav_env.atomic_files import write_atomically
 from train_RL_agents.checkpoint import (
     CheckpointError,
     CheckpointFolder,
     load,
     newest,
     save,
-    write_atomically,
 )
 
 STATE = {"step": 7, "model": {"weight": torch.arange(5000.0)}, "config": {"a": [1, None, "x"]}}
@@ -27,6 +28,16 @@ def test_round_trip(tmp_path):
     assert torch.equal(state["model"]["weight"], STATE["model"]["weight"])
     assert state["config"] == STATE["config"]
     assert os.listdir(tmp_path) == ["a.pt"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_tensors_are_mapped_from_the_file_and_outlive_it(tmp_path):
+    save(tmp_path / "a.pt", STATE)
+    state = load(tmp_path / "a.pt")
+    assert str(tmp_path / "a.pt") in Path("/proc/self/maps").read_text()
+    save(tmp_path / "a.pt", {"step": 8})
+    (tmp_path / "a.pt").unlink()
+    assert torch.equal(state["model"]["weight"], STATE["model"]["weight"])
 
 
 def test_failed_write_leaves_the_old_file(tmp_path):

@@ -103,6 +103,9 @@ class Silent(Processes):
     def broadcast(self, tensors):
         """Leave the tensors alone."""
 
+    def wait(self):
+        pass
+
 
 def test_processes_share_one_spread_of_exploration():
     overrides = ["exploration.spread=3", "exploration.epsilon_start=0.5"]
@@ -114,6 +117,30 @@ def test_processes_share_one_spread_of_exploration():
 
     parts = torch.cat([epsilon(6, rank, 2) for rank in (0, 1)])
     torch.testing.assert_close(parts, epsilon(12, 0, 1))
+
+
+def test_n_step_windows_end_with_an_episode_that_a_collision_stopped():
+    """Robots still under way when another collides are cut off with it, and bootstrap."""
+    stop = ["env.episode.stop_on_collision=true", "env.episode.max_steps=300"]
+    close = ["curriculum.stages=[[5,0,8,20]]", "curriculum.mode=sequential"]
+    made = learner("cpu", "AC-IQN", *stop, *close, "algorithm.n_step=4")
+    replay, cut = made.replay, 0
+    for _ in range(80):
+        made.collect()
+        following = made.buffers[made._current]
+        row = int(replay.position - 1) % replay.rows
+        active, terminated, truncated = replay._ring["flags"][row].unbind(-1)
+        over = active & following.done.unsqueeze(1)
+        assert torch.equal(over, (terminated | truncated) & following.done.unsqueeze(1))
+        assert not (terminated & truncated).any()
+        cut += int((truncated & following.world_terminated.unsqueeze(1)).sum())
+        left = (truncated & following.world_terminated.unsqueeze(1)).flatten().nonzero()[:, 0]
+        slots = replay.layout.slots_per_row
+        assert (replay.window(row * slots + left).steps == 1).all()
+    assert cut > 0
+    last = replay._ring["flags"].flatten(0, 2)[:, 2].nonzero()[:, 0]
+    before = last[last >= slots] - slots  # one decision earlier; the ring is not full yet
+    assert (replay.window(before).steps <= 2).all()
 
 
 def test_metrics_of_updates_are_means():

@@ -1,5 +1,7 @@
 """What the replay stores and returns: windows, who is sampled, resuming, refusals."""
 
+import functools
+
 import pytest
 import torch
 from scipy import stats
@@ -13,6 +15,7 @@ from train_RL_agents.replay_layout import required_bytes
 from train_RL_agents.settings import SettingsError
 
 GAMMA = 0.5
+CPU = torch.device("cpu")
 
 
 def tagged_observation(tag: Tensor) -> Observation:
@@ -308,16 +311,21 @@ def test_a_resumed_replay_samples_the_same(rows: int, tmp_path, device: str) -> 
             one.update_priorities(batch.index, batch.reward)
 
 
-def test_state_holds_copies_of_the_rows_written() -> None:
-    replay = small_replay(1000)
-    for t in range(3):
+@pytest.mark.parametrize("rows", [0, 3, 1000])
+def test_state_is_saved_without_a_copy_on_the_device(rows: int, tmp_path, device: str) -> None:
+    replay = small_replay(1000, device=device)
+    for t in range(rows):
         store_row(replay, float(t))
     state = replay.state_dict()
-    assert state["obs"].shape[0] == 3
-    assert state["obs"].untyped_storage().nbytes() == state["obs"].nbytes
-    before = {name: tensor.clone() for name, tensor in state.items()}
-    store_row(replay, 3.0)
-    assert all(torch.equal(before[name], tensor) for name, tensor in state.items())
+    for name, ring in replay._ring.items():
+        assert state[name].shape == (rows, *ring.shape[1:])
+        assert state[name].device.type == "cpu"
+        if device == "cpu" and rows:
+            assert state[name].data_ptr() == ring.data_ptr()
+    torch.save(state, tmp_path / "replay.pt")  # torch.save writes a tensor's whole storage
+    assert (tmp_path / "replay.pt").stat().st_size < 10_000 + 110 * rows + 8 * 1000
+    loaded = torch.load(tmp_path / "replay.pt")
+    assert all(torch.equal(loaded[name], tensor.cpu()) for name, tensor in state.items())
 
 
 def test_required_bytes_are_those_allocated() -> None:
@@ -365,6 +373,16 @@ def test_too_large_a_capacity_is_refused_before_it_is_allocated(monkeypatch) -> 
     monkeypatch.setattr(replay_layout, "free_bytes", lambda device: needed - 1)
     with pytest.raises(SettingsError, match=r"replay\.capacity is 100: .*give at most 99"):
         small_replay(100)
+
+
+def test_processes_share_the_free_memory_of_a_device(monkeypatch) -> None:
+    replay = small_replay(100)
+    size = replay.nbytes
+    monkeypatch.setattr(replay_layout, "free_bytes", lambda device: 2 * size)
+    check = functools.partial(replay_layout.check_memory, replay.config, replay.layout, CPU)
+    check(processes=2)
+    with pytest.raises(SettingsError, match=r"for each of 3 processes; give at most 66"):
+        check(processes=3)
 
 
 def test_free_memory_is_plausible(device: str) -> None:
