@@ -42,6 +42,11 @@ class CurriculumConfig(Settings):
             )
         if self.starts[0] != 0 or list(self.starts) != sorted(self.starts):
             raise SettingsError(f"starts is {self.starts}: begin at 0 and do not descend")
+        if self.mode != "sequential":
+            raise SettingsError(
+                f"starts is {self.starts}, but mode is {self.mode!r}, which has no use for it: "
+                "give mode=sequential, or no starts"
+            )
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,10 @@ class UpdateConfig(Settings):
 
 @dataclass(frozen=True)
 class ReplayOptions(Settings):
-    """The replay buffer; what an algorithm asks of it (n-step, priorities) is in ``algorithm``."""
+    """The replay buffer; what an algorithm asks of it (n-step, priorities) is in ``algorithm``.
+
+    ``alpha`` and ``beta_*`` shape priorities: without ``algorithm.prioritized`` they do nothing.
+    """
 
     capacity: int = setting(1_000_000, unit="robot transitions", source=PUBLISHED, low=1)
     alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from train_RL_agents.config import CurriculumConfig, TrainConfig
+from train_RL_agents.settings import SettingsError
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,22 @@ class Curriculum:
         self.count = len(config.stages)
         evenly = tuple(total_steps * stage // self.count for stage in range(self.count))
         self.starts = config.starts or evenly
+
+    def check_worlds(self, worlds: int) -> None:
+        """Check that every stage has a world.
+
+        Args:
+            worlds: number of worlds of all processes.
+
+        Raises:
+            SettingsError: the mode is mixed, and there are fewer worlds than stages.
+        """
+        if self.mode == "mixed" and worlds < self.count:
+            raise SettingsError(
+                f"curriculum.stages has {self.count} stages for {worlds} worlds: the last ones "
+                "would never be trained; raise worlds, give fewer stages, or "
+                "curriculum.mode=sequential"
+            )
 
     def stage_at(self, step: int) -> int:
         """Return the stage of the sequential curriculum at ``step``."""

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from train_RL_agents import checkpoint, sweep
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.allocator import keep_freed_memory
+from train_RL_agents.allocator import keep_freed_memory, return_freed_memory
 from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.config_files import config_from_plain, load_config, presets
@@ -189,6 +189,7 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
         begun = (folder / RUN).exists() and not ended_at_once(folder)
         resumed = checkpoint.newest(folder) if begun else None
         train_one(config, folder, processes, resumed, whole=output_dir)
+        return_freed_memory()
     if processes.first:
         points = sweep.joint_curve(folders)
         title = f"{configs[0].agent}, {len(configs)} seeds"

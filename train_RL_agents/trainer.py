@@ -61,8 +61,9 @@ class TorchRLTrainer:
     ) -> None:
         self.config, self.output_dir, self.device = config, output_dir, device
         self.processes = processes or Processes()
-        self.learner = Learner(config, device, self.processes)
         self.schedules = Schedules(config)
+        self.schedules.curriculum.check_worlds(config.worlds * self.processes.size)
+        self.learner = Learner(config, device, self.processes)
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
         self.counters.robot_rate = self._robots_placed()

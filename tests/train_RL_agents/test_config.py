@@ -60,6 +60,7 @@ def published(tmp_path, **changes):
         ("curriculum.stages=[[0,0,0,30]]", ["curriculum.stages[0]", "robots", "0"]),
         ("curriculum.stages=[[3,0,30]]", ["curriculum.stages[0]", "4 values"]),
         ("curriculum.starts=[0,5]", ["curriculum.starts has 2 entries for 6 stages"]),
+        ("curriculum.starts=[0,1,2,3,4,5]", ["curriculum.starts", "mixed", "mode=sequential"]),
         ("exploration.epsilon_start=.nan", ["exploration.epsilon_start is nan", "finite"]),
         ("evaluation.episodes=[1,2]", ["evaluation.episodes is (1, 2)", "6"]),
         ("replay.capacity=100", ["warmup_transitions", "replay.capacity 100"]),

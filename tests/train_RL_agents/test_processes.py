@@ -17,7 +17,7 @@ from train_RL_agents.processes import Processes
 
 ROOT = Path(train.__file__).parent.parent
 SHORT = [
-    "worlds=2",  # 7 robots in one process, 10 in the other
+    "worlds=3",  # 12 robots in one process, 15 in the other
     "total_steps=480",
     "updates.batch_size=16",
     "updates.replay_ratio=2",
@@ -56,6 +56,14 @@ def test_alone_everything_is_the_identity():
     assert alone.any(True)
     assert not alone.any(False)
     assert tensor.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_processes_of_a_machine_share_its_cpu_but_no_gpu(monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    processes = Processes(rank=5, size=8, local_rank=1)
+    assert processes.sharing(torch.device("cpu")) == 4
+    assert processes.sharing(torch.device("cuda", 1)) == 1
+    assert Processes().sharing(torch.device("cpu")) == 1
 
 
 PAIR = """

@@ -471,6 +471,7 @@ def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):
     [
         (["--seed", "3", "4", "3"], r"seed is \(3, 4, 3\): .* each once"),
         (["--seed", "3", "-4"], "seed is -4"),
+        (["worlds=5"], "curriculum.stages has 6 stages for 5 worlds: .*mode=sequential"),
         (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
         (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
         (["--device", "cuda"], "device = 'cuda'"),
