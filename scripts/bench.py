@@ -37,6 +37,7 @@ from scripts.bench_modes import (
 )
 from scripts.bench_training import measure_training
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.allocator import keep_freed_memory
 
 MODES = ("step", "inference", "train")
 WORLDS = (1, 16, 256, 4096, 65536)
@@ -216,7 +217,7 @@ def remarks(row: dict[str, Any]) -> str:
         parts.append(f"{row['fraction_of_bound']:.1%} of bound")
     if row["mode"] == "train":
         parts.append(f"{row['gradient_samples_per_s']:,.0f} samples/s")
-        parts.append(f"{row['update_share_of_peak']:.0%} of matmul rate")
+        parts.append(f"{row['update_share_of_peak']:.0%} of {row['product_dtype']} matmul rate")
         parts.append(f"slowest 1%: {row['slowest_percent_over_median']:.2f}x")
     if row.get("kernel_time_share") is not None:
         parts.append(f"kernels {row['kernel_time_share']:.0%} of time")
@@ -271,6 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; return the exit status."""
     options = parse(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
+    keep_freed_memory()  # as train.py does
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
     try:
         device = check_device(options.device)

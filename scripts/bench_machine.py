@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 import torch
 
+from train_RL_agents.allocator import return_freed_memory
+from train_RL_agents.precision import multiplies_bfloat16
+
 PACKAGES = ("torch", "torchrl", "tensordict", "numpy")
 ROOT = Path(__file__).resolve().parent.parent
 # float32 lanes of a multiprocessor by compute capability (CUDA C++ Programming Guide, throughput of
@@ -79,10 +82,9 @@ class Memory(NamedTuple):
 
 def release_memory(device: torch.device) -> None:
     """Give back what the row before has left, so that rows do not see each other's memory."""
-    gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-        torch.cuda.empty_cache()
+    return_freed_memory()
 
 
 class Peaks(NamedTuple):
@@ -115,10 +117,23 @@ def measure_peaks(device: torch.device) -> Peaks:
     return Peaks(2 * size / seconds, rate)
 
 
-def matmul_flops_per_s(device: torch.device) -> float:
-    """Measure the rate of a float32 matrix product [FLOP/s] with the threads that torch uses."""
+def matmul_flops_per_s(device: torch.device) -> dict[str, float]:
+    """Measure the rate of a matrix product [FLOP/s] in the formats that agents learn in.
+
+    With the threads that torch uses; bfloat16 only where the device has units for it.
+    """
+    formats = [torch.float32, *([torch.bfloat16] if multiplies_bfloat16(device) else [])]
+    return {format_name(dtype): _matmul_rate(device, dtype) for dtype in formats}
+
+
+def format_name(dtype: torch.dtype) -> str:
+    """Return the name of a number format, for example ``float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
+def _matmul_rate(device: torch.device, dtype: torch.dtype) -> float:
     size = 8192 if device.type == "cuda" else 1024
-    left, right = torch.rand(2, size, size, device=device)
+    left, right = torch.rand(2, size, size, device=device).to(dtype)
     out = torch.empty_like(left)
 
     def work() -> None:

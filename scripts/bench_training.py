@@ -6,15 +6,16 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from scripts.bench_machine import Laps, Memory, release_memory, timed
+from scripts.bench_machine import Laps, Memory, format_name, release_memory, timed
 from scripts.bench_modes import Case, Effort, Repeat, row_of, stagger
+from train_RL_agents.analysis import AnalysisReceiver
 from train_RL_agents.config import CurriculumConfig, TrainConfig
 from train_RL_agents.config_files import load_config
 from train_RL_agents.graphs import WARM_UP_CALLS
@@ -32,6 +33,8 @@ class Training:
         """Build a trainer, fill its replay, and run until all is captured."""
         self.config, self.device = training_config(case), case.device
         self.trainer = TorchRLTrainer(self.config, folder, case.device)
+        # The trainer writes its log from `train` on, which the benchmark does not call.
+        self.trainer.receiver = AnalysisReceiver(folder)
         self._logged = 0.0
         self._fill(case)
         while self.trainer.counters.updates <= WARM_UP_CALLS + 1:
@@ -94,13 +97,15 @@ def training_config(case: Case) -> TrainConfig:
     return dataclasses.replace(config, curriculum=CurriculumConfig(stages=(case.stage,)))
 
 
-def measure_training(case: Case, effort: Effort, peak_flops_per_s: float) -> dict[str, Any]:
+def measure_training(
+    case: Case, effort: Effort, matmul_rates: Mapping[str, float]
+) -> dict[str, Any]:
     """Return the row of a `train` case.
 
     Args:
         case: what to measure.
         effort: how long.
-        peak_flops_per_s: rate of a large matrix product on this device [FLOP/s].
+        matmul_rates: rate of a large matrix product on this device [FLOP/s], by number format.
     """
     release_memory(case.device)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,9 +122,10 @@ def measure_training(case: Case, effort: Effort, peak_flops_per_s: float) -> dic
         after, updates = Memory.now(case.device), training.trainer.counters.updates - updates
         row = row_of(case, repeats, before, after)
         row |= _learning(case, repeats, updates) | jitter(laps)
-        row |= _update_cost(case, training, peak_flops_per_s)
+        row |= _update_cost(case, training, matmul_rates)
         if case.device.type == "cuda":
             row["kernel_time_share"] = kernel_time_share(lambda: training.repeat(10))
+        training.trainer.receiver.close()
     return row
 
 
@@ -148,18 +154,25 @@ def jitter(seconds: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def _update_cost(case: Case, training: Training, peak_flops_per_s: float) -> dict[str, Any]:
-    """Time updates alone, and count the matrix products' operations of one."""
+def _update_cost(
+    case: Case, training: Training, matmul_rates: Mapping[str, float]
+) -> dict[str, Any]:
+    """Time updates alone, and count the matrix products' operations of one.
+
+    Their share of the peak is that of the format which the agent's heads multiply in.
+    """
     learner = training.trainer.learner
     seconds = statistics.median(timed(case.device, learner.learn) for _ in range(10))
     batch = learner.replay.sample(case.batch_size)
     with FlopCounterMode(display=False) as counter:
         learner.agent.update(batch)
     flops = counter.get_total_flops()
+    dtype = format_name(torch.bfloat16 if learner.agent.uses_bfloat16 else torch.float32)
     return {
         "update_s": seconds,
         "flops_per_update": flops,
-        "update_share_of_peak": flops / seconds / peak_flops_per_s,
+        "product_dtype": dtype,
+        "update_share_of_peak": flops / seconds / matmul_rates[dtype],
     }
 
 

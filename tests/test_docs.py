@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from marinenav_env.config import EnvConfig
+from train_RL_agents.config_files import load_config
+from train_RL_agents.loaded_policy import build_agent
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -18,6 +20,13 @@ def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "Rainbow"])
+def test_numbers_of_parameters_are_those_of_the_agents(name):
+    agent = build_agent(load_config(agent=name)[0], "cpu")
+    shown = re.search(rf"{name}: ([\d,]+)", (ROOT / "docs" / "scaling.md").read_text())[1]
+    assert int(shown.replace(",", "")) == sum(part.numel() for part in agent.parameters())
 
 
 def test_the_table_of_parameters_is_that_of_the_code():

@@ -6,14 +6,22 @@ import time
 import pytest
 import torch
 
-from marinenav_env.config import EnvConfig
 from marinenav_env.env import MarineNavEnv
-from scripts import bench
+from scripts import bench, bench_machine, bench_training
 from scripts.bench_bounds import OBSERVATION, Work, bound_of, work_of_robot_step
 from scripts.bench_machine import Laps, Memory, Peaks, timed
 from scripts.bench_modes import RESETS, Case, Effort, Simulation, measure_simulator
-from scripts.bench_training import busy_share, jitter, training_config
+from scripts.bench_training import (
+    Training,
+    busy_share,
+    jitter,
+    measure_training,
+    training_config,
+)
+from train_RL_agents.agents import base
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.analysis import read_metrics
+from train_RL_agents.config import training_env
 
 CPU = torch.device("cpu")
 BRIEF = Effort(repeats=2, seconds=0.001)
@@ -39,12 +47,15 @@ def row(**changes):
 
 
 class TestCommandLine:
-    def test_record_and_table(self, tmp_path, capsys):
+    def test_record_and_table(self, tmp_path, capsys, monkeypatch):
+        kept = []
+        monkeypatch.setattr(bench, "keep_freed_memory", lambda: kept.append(True))
         path = tmp_path / "bench.json"
         arguments = ["--quick", "--modes", "step", "inference", "train", "--worlds", "16"]
         arguments += ["--resets", "natural", "--cores", "0", "--train-worlds", "4"]
         arguments += ["--batch-size", "64", "--threads", "1", "--json", str(path)]
         assert bench.main(arguments) == 0
+        assert kept
         record = json.loads(path.read_text())
         assert {"machine", "commit", "versions", "rows"} <= record.keys()
         assert [entry["mode"] for entry in record["rows"]] == [
@@ -188,7 +199,26 @@ class TestTraining:
         assert config.agent == agent
         assert (config.updates.replay_ratio, config.updates.batch_size) == (ratio, batch)
         assert config.curriculum.stages == (case.stage,)
-        assert config.env == EnvConfig(episode=config.env.episode)
+        assert config.env == training_env()
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    def test_the_peak_is_that_of_the_agents_format(self, dtype, monkeypatch):
+        monkeypatch.setattr(base, "multiplies_bfloat16", lambda device: dtype == "bfloat16")
+        case = Case("train", CPU, 4, agent="DQN", replay_ratio=1.0, batch_size=64)
+        rates = {"float32": 1e9, "bfloat16": 5e9}
+        measured = measure_training(case, BRIEF, rates)
+        assert measured["product_dtype"] == dtype
+        rate = measured["flops_per_update"] / measured["update_s"]
+        assert measured["update_share_of_peak"] == pytest.approx(rate / rates[dtype])
+
+    def test_its_log_is_written(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(bench_training, "LOG_EVERY", 2)
+        case = Case("train", CPU, 4, agent="DQN", replay_ratio=1.0, batch_size=64)
+        training = Training(case, tmp_path)
+        training.repeat(6)
+        training.trainer.receiver.close()
+        modes = [record["mode"] for record in read_metrics(tmp_path / "metrics.jsonl")]
+        assert modes.count("train") >= 3
 
     def test_jitter(self):
         figures = jitter([1.0] * 198 + [3.0, 5.0])
@@ -202,6 +232,15 @@ class TestTraining:
 
 
 class TestMachine:
+    def test_rates_of_matrix_products(self, monkeypatch):
+        for has_units, formats in ((False, ["float32"]), (True, ["float32", "bfloat16"])):
+            monkeypatch.setattr(
+                bench_machine, "multiplies_bfloat16", lambda device, has=has_units: has
+            )
+            rates = bench_machine.matmul_flops_per_s(CPU)
+            assert list(rates) == formats
+            assert all(rate > 1e8 for rate in rates.values())
+
     def test_laps(self):
         laps = Laps(CPU)
         laps.mark()
