@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from marinenav_env.atomic_files import write_atomically
 from marinenav_env.episode_sections import (
     THRUST_CHANGES,
     Buoys,
@@ -65,7 +66,6 @@ ACTION_INDEX = Rule(
     high=THRUST_CHANGES**2 - 1,
     whole=True,
 )
-WHAT = "episode file"
 START_COLUMNS = {
     "start": slice(0, 2),
     "init_theta": 2,
@@ -80,6 +80,7 @@ START_COLUMNS = {
 START_TOLERANCE = 1e-6
 """Largest difference between the two, in their units: rounding to the files' ten digits passes."""
 
+WHAT = "episode file"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,16 +159,10 @@ def write_episode(episode: Episode, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     data = episode_to_json(episode)
     episode_from_json(data, f"episode for {str(path)!r}", path.name)
-    text = json.dumps(data, allow_nan=False)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    content = json.dumps(data, allow_nan=False).encode()
     try:
-        with open(partial, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
+        write_atomically(path, lambda file: file.write(content))
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise ValueError(
             f"{WHAT} {str(path)!r} cannot be written ({error.strerror}): "
             "give a file in a writable directory that exists"
@@ -211,22 +206,22 @@ def episode_from_json(data: object, source: str, name: str = "") -> Episode:
         missions=Missions.from_section(robots_section, R=robots),
         perception=perception,
         observation_history=_parse_histories(robots_section, robots, capacity),
-    _check_starts(robots_section, episode)
         action_history=actions,
         trajectory=_parse_trajectories(robots_section, actions),
         name=name,
     )
     _check_vessels(robots_section, episode.vessels)
+    _check_starts(robots_section, episode)
     if "recorded" not in root.data:
         return episode
     recorded = parse_recording(root.section("recorded"), episode.decisions, robots, capacity)
     if recorded.continuous_action != episode.continuous:
-    _check_presence(root, recorded, actions)
         root.fail(
             "recorded.continuous_action",
             recorded.continuous_action,
             "give true for actions in pairs, false for indices, as robots.action_history has them",
         )
+    _check_presence(root, recorded, actions)
     return replace(episode, recorded=recorded)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import imageio.v2 as imageio
 import numpy as np
@@ -15,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
+from marinenav_env.atomic_files import write_atomically
 from marinenav_env.chart import (
     BUOY_EDGE,
     BUOY_FILL,
@@ -52,7 +55,7 @@ def plot_episode(episode: Episode, title: str | None = None) -> Figure:
         title: heading of the picture; the episode's name if None.
 
     Returns:
-        A figure of :data:`FIGURE_INCHES`, to be saved with ``savefig``.
+        A figure of :data:`FIGURE_INCHES`, to be saved with :func:`save_figure`.
     """
     figure, axes = map_figure(episode, title)
     draw_tracks(axes, episode)
@@ -106,8 +109,22 @@ def plot_episodes(
     return figure
 
 
+def save_figure(figure: Figure, path: Path, dpi: int) -> None:
+    """Write a picture, atomically; its kind follows from the file's ending.
+
+    Args:
+        figure: what to write.
+        path: the file.
+        dpi: pixels per inch.
+    """
+    kind = path.suffix.removeprefix(".").lower()
+    write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=dpi))
+
+
 def save_film(episode: Episode, path: Path, fps: float = 10.0, title: str | None = None) -> None:
     """Write a film of an episode, one frame per decision; an MP4 or a GIF, by the file's ending.
+
+    At every moment either the old file or the whole new one is there.
 
     Args:
         episode: what to draw.
@@ -122,18 +139,31 @@ def save_film(episode: Episode, path: Path, fps: float = 10.0, title: str | None
         raise ValueError(f"fps is {fps!r}: give a finite number above 0")
     steps = [*range(episode.decisions), *[episode.decisions] * max(1, round(FILM_END_S * fps))]
     if path.suffix.lower() == ".mp4":
-        with imageio.get_writer(path, fps=fps, quality=8, macro_block_size=2) as writer:
-            for frame in film_frames(episode, steps, title):
-                writer.append_data(frame)
+
+        def write(file: BinaryIO) -> None:
+            """Encode frame by frame."""
+            options = {"format": "mp4", "fps": fps, "quality": 8, "macro_block_size": 2}
+            with imageio.get_writer(file, **options) as writer:
+                for frame in film_frames(episode, steps, title):
+                    writer.append_data(frame)
+
     elif path.suffix.lower() == ".gif":
         palette = _palette(episode, next(film_frames(episode, steps[-1:], title)))
         first, *others = (
             Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
             for frame in film_frames(episode, steps, title)
         )
-        first.save(path, save_all=True, append_images=others, duration=1000.0 / fps, loop=0)
+        write = functools.partial(
+            first.save,
+            format="GIF",
+            save_all=True,
+            append_images=others,
+            duration=1000.0 / fps,
+            loop=0,
+        )
     else:
         raise ValueError(f"film {str(path)!r} ends in {path.suffix!r}: use .gif or .mp4")
+    write_atomically(path, write)
 
 
 def film_frames(

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from marinenav_env.atomic_files import write_atomically
 from marinenav_env.observation import Observation
 from train_RL_agents.priorities import SumTree, weight_of_priority
 from train_RL_agents.replay import DeviceReplay, ReplayConfig, TransitionLayout
@@ -243,7 +244,8 @@ def main() -> None:
     if options.json:
         record = {"machine": describe_machine(device), **commit(), "versions": versions()}
         record |= {"device": str(device), "rows": rows}
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+        content = (json.dumps(record, indent=1) + "\n").encode()
+        write_atomically(options.json, lambda file: file.write(content))
 
 
 if __name__ == "__main__":

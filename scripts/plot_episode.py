@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marinenav_env.episodes import read_episode
-from marinenav_env.plotting import plot_episode, save_film
+from marinenav_env.plotting import plot_episode, save_figure, save_film
 
 PICTURES = (".png", ".pdf", ".svg")
 FILMS = (".gif", ".mp4")
@@ -73,7 +73,7 @@ def draw(source: Path, output: Path, title: str | None, fps: float, dpi: int) ->
     if kind in FILMS:
         save_film(episode, output, fps, title)
     else:
-        plot_episode(episode, title).savefig(output, dpi=dpi)
+        save_figure(plot_episode(episode, title), output, dpi)
 
 
 if __name__ == "__main__":

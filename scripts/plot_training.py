@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
+from marinenav_env.plotting import save_figure
 from train_RL_agents.analysis import METRICS, Record, read_metrics
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         labels = options.labels or [folder.name for folder in options.runs]
         runs = [read_run(folder, label) for folder, label in zip(options.runs, labels, strict=True)]
-        plot_runs(runs, options.x).savefig(options.output, dpi=options.dpi)
+        save_figure(plot_runs(runs, options.x), options.output, options.dpi)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

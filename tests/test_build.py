@@ -171,8 +171,8 @@ def test_pins_lie_in_the_ranges_that_the_packages_allow():
 
 def test_package_data_is_there():
     """What no pattern matches is missing after an installation, without an error."""
-    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    for package, patterns in data.items():
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    for package, patterns in tool["setuptools"]["package-data"].items():
         for pattern in patterns:
             assert list((ROOT / package).glob(pattern)), (package, pattern)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from train_RL_agents.checkpoint import CheckpointError, write_atomically
+from marinenav_env.atomic_files import write_atomically
+from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.devices import choose_device
 from train_RL_agents.evaluation import Evaluation, StageResult, print_table, table_as_json
 from train_RL_agents.policy_files import load_policy

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from train_RL_agents.checkpoint import CheckpointError, write_atomically
+from marinenav_env.atomic_files import write_atomically
+from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.deployed_policy import ScriptedNetwork
 from train_RL_agents.deployment import (
     acting_network,

@@ -9,7 +9,7 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.env import MarineNavEnv
 from marinenav_env.episode_recorder import record_episodes
-from marinenav_env.plotting import plot_episodes
+from marinenav_env.plotting import plot_episodes, save_figure
 from marinenav_env.scenarios import Stage, labels_of
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.evaluation import FIRST_WORLD, evaluation_config
@@ -42,4 +42,4 @@ def draw_trajectories(
     env.set_stage(torch.arange(len(stages), device=agent.device))
     episodes = record_episodes(env, agent.act, seed=seed)
     figure = plot_episodes(episodes, labels_of(stages))
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)

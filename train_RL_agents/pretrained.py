@@ -13,8 +13,9 @@ from typing import Any
 import torch
 import yaml
 
+from marinenav_env.atomic_files import write_atomically
 from train_RL_agents import checkpoint
-from train_RL_agents.checkpoint import CheckpointError, write_atomically
+from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.config_files import config_from_plain
 from train_RL_agents.loaded_policy import Policy, build_agent
 from train_RL_agents.settings import SettingsError, plain

@@ -11,8 +11,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from marinenav_env.atomic_files import write_atomically
+from marinenav_env.plotting import save_figure
 from train_RL_agents.analysis import METRICS, read_metrics
-from train_RL_agents.checkpoint import write_atomically
 
 SWEEP = "sweep.json"
 CURVE = "success.png"
@@ -74,4 +75,4 @@ def draw_curve(points: Sequence[dict[str, float]], title: str, path: Path) -> No
         axes.set(xlabel="decisions, summed over worlds", ylabel="episode success", title=title)
         axes.set_ylim(0.0, 1.0)
         axes.grid(visible=True, alpha=0.3)
-        figure.savefig(path, dpi=120)
+        save_figure(figure, path, dpi=120)

@@ -4,8 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import imageio.v3 as imageio
+import numpy as np
 import pytest
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
 
+from marinenav_env import plotting
 from marinenav_env.episodes import read_episode, write_episode
 from scripts import plot_episode
 
@@ -74,3 +78,36 @@ def test_a_damaged_episode_is_named(tmp_path, capsys):
     path.write_text('{"env": {}}')
     assert plot_episode.main([str(path), "--output", str(tmp_path / "x.png")]) == 2
     assert "key 'robots' is missing" in capsys.readouterr().err
+
+
+class Unfinished(Artist):
+    """What breaks a drawing in its midst."""
+
+    def draw(self, renderer):
+        raise RuntimeError("broken on purpose")
+
+
+def test_a_failed_picture_leaves_the_old_one(short, tmp_path, monkeypatch):
+    figure = Figure()
+    figure.add_artist(Unfinished())
+    monkeypatch.setattr(plot_episode, "plot_episode", lambda *_: figure)
+    output = tmp_path / "drawing.svg"  # a kind that is written while it is drawn
+    output.write_text("old")
+    with pytest.raises(RuntimeError, match="on purpose"):
+        plot_episode.main([str(short), "--output", str(output)])
+    assert output.read_text() == "old"
+    assert sorted(tmp_path.iterdir()) == sorted([short, output])
+
+
+def test_a_failed_film_leaves_the_old_one(short, tmp_path, monkeypatch):
+    def frames(*_):
+        yield np.zeros((64, 64, 3), dtype=np.uint8)
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(plotting, "film_frames", frames)
+    output = tmp_path / "film.mp4"
+    output.write_text("old")
+    with pytest.raises(RuntimeError, match="on purpose"):
+        plot_episode.main([str(short), "--output", str(output)])
+    assert output.read_text() == "old"
+    assert sorted(tmp_path.iterdir()) == sorted([short, output])
