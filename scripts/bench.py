@@ -1,8 +1,8 @@
 """Measures throughput: the simulator's step, step with inference, step with inference and training.
 
-Prints a table and, with --json, writes one record. docs/benchmarks/README.md says what the columns
-mean and how the figures are taken. Exit status: 0; 1 if memory grows by more than --max-mem-delta
-or a mode stays below --min-rate; 2 if an option is of no use.
+Prints a table and, with --json, writes one record, anew after every row. docs/benchmarks/README.md
+says what the columns mean and how the figures are taken. Exit status: 0; 1 if memory grows by more
+than --max-mem-delta or a mode stays below --min-rate; 2 if an option is of no use.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from marinenav_env.atomic_files import write_atomically
 from marinenav_env.checks import check_device
 from scripts.bench_bounds import bound_of, work_of_robot_step
 from scripts.bench_machine import (
@@ -68,6 +69,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch-size", type=_positive, help="of train")
     parser.add_argument("--threads", type=_positive, help="CPU threads (default: torch's choice)")
     parser.add_argument("--quick", action="store_true", help="few short rows, within 30 s")
+    parser.add_argument("--repeats", type=_positive, help="of a row")
+    parser.add_argument("--seconds", type=_above_zero, help="that a repeat lasts")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the record here")
     parser.add_argument("--max-mem-delta", type=int, metavar="BYTES", help="growth allowed a row")
     parser.add_argument(
@@ -138,9 +141,21 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
                 )
 
 
-def measure(options: argparse.Namespace, device: torch.device, tell: Callable) -> dict[str, Any]:
-    """Measure everything; return the record. `tell` is called with every row."""
-    effort, training = (QUICK, QUICK_TRAINING) if options.quick else (FULL, FULL_TRAINING)
+def efforts(options: argparse.Namespace) -> tuple[Effort, Effort]:
+    """Return how long to measure without training and with it."""
+    usual = (QUICK, QUICK_TRAINING) if options.quick else (FULL, FULL_TRAINING)
+    without, training = (
+        Effort(options.repeats or effort.repeats, options.seconds or effort.seconds)
+        for effort in usual
+    )
+    return without, training
+
+
+def measure(
+    options: argparse.Namespace, device: torch.device, keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Measure everything; return the record. `keep` gets what there is of it, after every row."""
+    effort, training = efforts(options)
     record = {
         "machine": describe_machine(device),
         **commit(),
@@ -148,12 +163,14 @@ def measure(options: argparse.Namespace, device: torch.device, tell: Callable) -
         "command": ["scripts/bench.py", *options.arguments],
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "matmul_flops_per_s": matmul_flops_per_s(device),
+        "complete": False,
         "rows": [],
         "skip_reset_if_empty": [],
     }
     peaks = measure_peaks(device) if device.type == "cuda" else None
     if peaks is not None:
         record["peaks"] = peaks._asdict()
+    keep(record)
     for case in cases(options, device):
         if case.mode == "train":
             row = measure_training(case, training, record["matmul_flops_per_s"])
@@ -164,11 +181,21 @@ def measure(options: argparse.Namespace, device: torch.device, tell: Callable) -
             row |= bound_of(work, peaks)
             row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
         record["rows"].append(row)
-        tell(row)
+        keep(record)
     if "step" in options.modes:
         for worlds in options.worlds[:1] if options.quick else options.worlds:
             record["skip_reset_if_empty"].append(compare_reset_skipping(device, worlds, effort))
+            keep(record)
+    record["complete"] = True
+    keep(record)
     return record
+
+
+def write_record(path: Path | None, record: dict[str, Any]) -> None:
+    """Write the record, if it is wanted."""
+    if path is not None:
+        content = (json.dumps(record, indent=1) + "\n").encode()
+        write_atomically(path, lambda file: file.write(content))
 
 
 def main_table(title: str) -> Table:
@@ -281,16 +308,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         torch.manual_seed(0)
-        table = main_table(f"{options.device}, {options.robots} robots, {options.buoys} buoys")
-        record = measure(options, device, lambda row: add_to(table, row))
+        record = measure(options, device, lambda record: write_record(options.json, record))
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    table = main_table(f"{options.device}, {options.robots} robots, {options.buoys} buoys")
+    for row in record["rows"]:
+        add_to(table, row)
     console.print(table)
     if record["skip_reset_if_empty"]:
         print_skipping(console, record["skip_reset_if_empty"])
-    if options.json is not None:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
     wrong = complaints(record["rows"], options.max_mem_delta, options.min_rate)
     for complaint in wrong:
         print(f"error: {complaint}", file=sys.stderr)

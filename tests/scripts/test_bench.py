@@ -58,6 +58,7 @@ class TestCommandLine:
         assert kept
         record = json.loads(path.read_text())
         assert {"machine", "commit", "versions", "rows"} <= record.keys()
+        assert record["complete"] is True
         assert [entry["mode"] for entry in record["rows"]] == [
             "step",
             "inference",
@@ -73,6 +74,32 @@ class TestCommandLine:
         assert record["skip_reset_if_empty"][0]["worlds"] == 16
         assert "robot-steps/s" in capsys.readouterr().out
 
+    def test_every_row_is_kept_at_once(self, tmp_path, monkeypatch):
+        """What is stopped at its time limit has lost the row that it was at, no more."""
+        rows = iter([row(active_fraction=1.0, robot_steps_per_cpu_s=1.0, device="cpu")])
+
+        def until_stopped(*_):
+            for measured in rows:
+                return measured
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(bench, "measure_simulator", until_stopped)
+        path = tmp_path / "bench.json"
+        path.write_text("old")
+        with pytest.raises(KeyboardInterrupt):
+            bench.main(["--quick", "--modes", "step", "--json", str(path)])
+        record = json.loads(path.read_text())
+        assert len(record["rows"]) == 1
+        assert record["complete"] is False
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_effort_can_be_chosen(self):
+        assert bench.efforts(bench.parse(["--quick"])) == (bench.QUICK, bench.QUICK_TRAINING)
+        options = bench.parse(["--repeats", "2", "--seconds", "0.5"])
+        assert bench.efforts(options) == (Effort(2, 0.5), Effort(2, 0.5))
+        options = bench.parse(["--repeats", "2"])
+        assert bench.efforts(options)[1] == Effort(2, bench.FULL_TRAINING.seconds)
+
     def test_below_min_rate(self, capsys):
         arguments = ["--quick", "--modes", "step", "--worlds", "1", "--resets", "none"]
         assert bench.main([*arguments, "--cores", "0", "--min-rate", "1e15"]) == 1
@@ -84,7 +111,7 @@ class TestCommandLine:
         ("arguments", "message"),
         [
             (["--json", "missing/folder/x.json"], "folder is missing"),
-            (["--robots", "300"], "robots = 300"),
+            (["--robots", "300"], "robots=300"),
             (["--min-distance", "100"], "min_distance_m = 100"),
         ],
     )
@@ -98,6 +125,8 @@ class TestCommandLine:
             ("--replay-ratios", "0", "0.0: give a number above 0"),
             ("--replay-ratios", "nan", "nan: give a number above 0"),
             ("--worlds", "0", "0: give 1 or more"),
+            ("--repeats", "0", "0: give 1 or more"),
+            ("--seconds", "0", "0.0: give a number above 0"),
         ],
     )
     def test_number_out_of_range(self, option, value, message, capsys):
