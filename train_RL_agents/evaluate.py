@@ -15,7 +15,9 @@ from marinenav_env.atomic_files import write_atomically
 from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.devices import choose_device
 from train_RL_agents.evaluation import Evaluation, StageResult, print_table, table_as_json
+from train_RL_agents.pictures import draw_trajectories
 from train_RL_agents.policy_files import load_policy
+from train_RL_agents.settings import SettingsError
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -43,6 +45,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="multiply that share by the closest surface distance / 10 m, at most 1",
     )
     parser.add_argument("--json", metavar="OUT", help="write the table to this file")
+    parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     namespace = parser.parse_args(arguments)
     if namespace.episodes < 1:
@@ -58,9 +61,15 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
-        SettingsError: a risk level is out of its bounds, or does not enter when the agent acts.
+        SettingsError: a risk level is out of its bounds, or does not enter when the agent acts;
+            or a picture is asked of a policy that needs several frames.
     """
     agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
+    if arguments.picture and config.stack_k > 1:
+        raise SettingsError(
+            f"--picture is {arguments.picture!r}: the policy observes stack_k = {config.stack_k} "
+            "decisions, and episodes are drawn of those that observe 1; leave it out"
+        )
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
@@ -74,6 +83,9 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
     if agent.stochastic:
         by_mean = evaluation.run(functools.partial(agent.act, mean=True))
         print_table(by_mean, f"{title}, mean actions", console)
+    if arguments.picture:
+        stages = config.evaluation.stages
+        draw_trajectories(agent, config.env, stages, arguments.seed, Path(arguments.picture))
     return results
 
 
