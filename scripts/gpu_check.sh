@@ -4,16 +4,18 @@
 #
 #   scripts/gpu_check.sh [FOLDER]
 #
-# Builds the CUDA operators with the torch that is there, measures (scripts/bench.py), runs the CUDA
-# tests, compute-sanitizer's memcheck and initcheck, and a short training of every agent. FOLDER
-# (else $OUT, else docs/benchmarks) gets gpu_check.json (device, commit, command, every check),
-# gpu_bench.json, gpu_training.json and gpu_check.log.
+# Builds the CUDA operators with the torch that is there, runs the CUDA tests, compute-sanitizer's
+# memcheck and initcheck and a short training of every agent, and measures (scripts/bench.py).
+# FOLDER (else $OUT, else docs/benchmarks) gets gpu_check.json (device, commit, command, every check),
+# gpu_bench.json, gpu_training.json and gpu_check.log. Files of these names that lie there go first;
+# the new ones are written anew after every check and every row of a benchmark, so that what stops
+# the script loses only what it was at.
 #
 # Variables: PYTHON is the interpreter (else .venv/bin/python, else python3); PYTHONPATH may hold
-# packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the time for everything (570).
+# packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the time for everything (530).
 #
-# Exit status: 0, and what could not be checked is said; 1 if a check failed; 2 if this machine
-# cannot run the checks.
+# Exit status: 0, and what was not checked is said; 1 if a check failed or a signal stopped the
+# script; 2 if this machine cannot run the checks.
 
 set -u -o pipefail
 
@@ -43,34 +45,54 @@ command -v -- "$python" >/dev/null || refuse "$python not found: name an interpr
 export PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
 export PYTHONUNBUFFERED=1
 
-"$python" -m scripts.gpu_check_record ready || exit 2
-architecture=$("$python" -m scripts.gpu_check_record architecture) || exit 2
+readonly limit_s=${GPU_CHECK_LIMIT_S:-530}
+# Time limits in seconds. Those of one line run side by side; the lines, and 10 s for the start, add
+# up to the 530. bash counts SECONDS from the script's start.
+readonly build_s=150
+readonly operators_s=30
+readonly tests_s=120 sanitizer_s=120
+readonly agent_s=70
+readonly bench_s=70
+readonly bench_training_s=80
 
-readonly limit_s=${GPU_CHECK_LIMIT_S:-570}
 scratch=$(mktemp -d) || refuse "cannot make a temporary folder: set TMPDIR"
 trap 'rm -rf -- "$scratch"' EXIT
-readonly results=$scratch/results.tsv
-: >"$results"
-SECONDS=0
+answer=$("$python" -m scripts.gpu_check_record begin "$scratch" "$COMMAND") || exit 2
+{
+  read -r architecture
+  read -r -a agents
+  read -r -a cuda_tests
+} <<<"$answer"
+rm -f -- "$folder"/gpu_{check,bench,training}.json "$folder/gpu_check.log"
+
+# record note|finish|stop: writes gpu_check.json and gpu_check.log; all but note print the verdict.
+record() {
+  "$python" -m scripts.gpu_check_record "$1" "$scratch" "$folder" "$SECONDS"
+}
 
 # note NAME passed|failed|skipped SECONDS TEXT
 note() {
-  printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$results"
+  printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$scratch/results.tsv"
   printf 'gpu_check: %s %s (%s s)%s\n' "$1" "$2" "$3" "${4:+: $4}"
+  record note
 }
 
-# check NAME SECONDS COMMAND...: runs a command within its time and the time left for everything.
+# check NAME SECONDS COMMAND...: runs a command within its time and the time left for everything. To
+# be run in the background: bash hears a signal while it waits for that, not during a command.
 check() {
   local name=$1 limit=$2 log=$scratch/$1.log begun=$SECONDS left=$((limit_s - SECONDS)) status
   shift 2
   ((left < limit)) && limit=$left
   if ((limit < 1)); then
-    note "$name" failed 0 "no time was left of $limit_s s"
+    note "$name" skipped 0 "no time was left of $limit_s s"
     return 1
   fi
   printf '$ %s\n' "$*" >"$log"
-  timeout --kill-after=5 "$limit" "$@" >>"$log" 2>&1
+  timeout --kill-after=5 "$limit" "$@" >>"$log" 2>&1 &
+  trap 'kill "$!"; note "$name" failed $((SECONDS - begun)) "stopped by a signal"; exit 1' TERM
+  wait "$!"
   status=$?
+  trap '' TERM
   if ((status == 0)); then
     note "$name" passed $((SECONDS - begun)) ""
     return 0
@@ -87,36 +109,39 @@ check() {
   return 1
 }
 
+# alone NAME SECONDS COMMAND...: a check with nothing beside it; fails if it does.
+alone() {
+  check "$@" &
+  wait "$!"
+}
+
 finish() {
-  for log in "$scratch"/*.log; do
-    [[ -e $log ]] && { echo "== $(basename -- "$log" .log)" && cat -- "$log"; }
-  done >"$folder/gpu_check.log"
-  "$python" -m scripts.gpu_check_record write "$results" "$folder/gpu_check.json" \
-    "$COMMAND" "$SECONDS"
+  record finish
   exit $?
 }
 
+stop() {
+  trap '' TERM INT
+  local running
+  running=$(jobs -p)
+  # shellcheck disable=SC2086  # a list of numbers
+  [[ -n $running ]] && kill $running 2>/dev/null
+  wait
+  record stop
+  exit $?
+}
+trap stop TERM INT
+
 # ---- build ---------------------------------------------------------------------------------------
 
-check build 300 env FORCE_CUDA=1 NO_CUDA= TORCH_CUDA_ARCH_LIST="$architecture" \
+alone build "$build_s" env FORCE_CUDA=1 NO_CUDA= TORCH_CUDA_ARCH_LIST="$architecture" \
   "$python" setup.py --quiet build_ext --inplace || finish
-check operators 60 "$python" -c 'from marinenav_env.checks import check_device; check_device("cuda")' ||
-  finish
-
-# ---- throughput, alone on the machine ------------------------------------------------------------
-
-check bench 150 "$python" scripts/bench.py --device cuda --modes step inference \
-  --worlds 1 16 256 4096 65536 --max-mem-delta 1048576 --json "$folder/gpu_bench.json"
-check bench_training 150 "$python" scripts/bench.py --device cuda --modes train \
-  --json "$folder/gpu_training.json"
+alone operators "$operators_s" \
+  "$python" -c 'from marinenav_env.checks import check_device; check_device("cuda")' || finish
 
 # ---- correctness, side by side -------------------------------------------------------------------
 
-if "$python" -c 'import pytest' 2>/dev/null; then
-  check tests 200 "$python" -m pytest -q -p no:cacheprovider -k cuda &
-else
-  note tests skipped 0 "pytest is not installed"
-fi
+check tests "$tests_s" "$python" -m pytest -q -p no:cacheprovider -k cuda "${cuda_tests[@]}" &
 
 sanitizer=$(command -v compute-sanitizer || true)
 for home in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
@@ -125,7 +150,7 @@ done
 for tool in memcheck initcheck; do
   if [[ -n $sanitizer ]]; then
     # torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
-    check "$tool" 200 env PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$sanitizer" --tool "$tool" \
+    check "$tool" "$sanitizer_s" env PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$sanitizer" --tool "$tool" \
       --report-api-errors no --error-exitcode 99 "$python" scripts/sanitizer_run.py &
   else
     note "$tool" skipped 0 "compute-sanitizer is not installed"
@@ -135,11 +160,20 @@ wait
 
 # ---- a short training of every agent, side by side -----------------------------------------------
 
-for agent in $("$python" -m scripts.gpu_check_record agents); do
-  check "train_$agent" 100 "$python" train_RL_agents/train.py --agent "$agent" --device cuda \
-    --output "$scratch/runs/$agent" worlds=512 total_steps=100000 updates.replay_ratio=0.25 \
-    updates.batch_size=1024 log.interval_steps=20000 evaluation.final_episodes=10 &
+for agent in "${agents[@]}"; do
+  check "train_$agent" "$agent_s" "$python" train_RL_agents/train.py --agent "$agent" \
+    --device cuda --output "$scratch/runs/$agent" worlds=512 total_steps=100000 \
+    updates.replay_ratio=0.25 updates.batch_size=1024 log.interval_steps=20000 \
+    evaluation.final_episodes=10 &
 done
 wait
+
+# ---- throughput, alone on the machine ------------------------------------------------------------
+
+alone bench "$bench_s" "$python" scripts/bench.py --device cuda --modes step inference \
+  --worlds 1 16 256 4096 65536 --repeats 5 --seconds 0.1 --max-mem-delta 1048576 \
+  --json "$folder/gpu_bench.json"
+alone bench_training "$bench_training_s" "$python" scripts/bench.py --device cuda --modes train \
+  --repeats 3 --seconds 1 --json "$folder/gpu_training.json"
 
 finish

@@ -1,7 +1,11 @@
-"""Helps scripts/gpu_check.sh: whether this machine can run the checks, and the record of them."""
+"""Helps scripts/gpu_check.sh: whether this machine can run the checks, and the record of them.
+
+torch is imported at the beginning only, so that noting a check takes a moment.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import json
 import sys
@@ -9,7 +13,38 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-NEEDED = ("torch", "torchrl", "tensordict", "numpy", "gymnasium", "omegaconf", "rich", "tqdm")
+from marinenav_env.atomic_files import write_atomically
+
+# What the build, scripts/bench.py, train.py and CUDA_TESTS import; pytest comes last.
+NEEDED = (
+    "torch",
+    "torchrl",
+    "tensordict",
+    "numpy",
+    "gymnasium",
+    "omegaconf",
+    "yaml",
+    "rich",
+    "tqdm",
+    "tensorboard",
+    "matplotlib",
+    "PIL",
+    "imageio",
+    "scipy",
+    "packaging",
+    "setuptools",
+    "pytest",
+)
+# The files with tests that `pytest -k cuda` selects; the others need more packages.
+CUDA_TESTS = (
+    "tests/test_build.py",
+    "tests/marinenav_env",
+    "tests/train_RL_agents/test_learner.py",
+    "tests/train_RL_agents/test_priorities.py",
+    "tests/train_RL_agents/test_replay.py",
+    "tests/train_RL_agents/test_trainer.py",
+)
+HEAD, RESULTS = "head.json", "results.tsv"  # in the script's temporary folder
 
 
 def problem() -> str | None:
@@ -37,6 +72,44 @@ def architecture() -> str:
     return ".".join(map(str, torch.cuda.get_device_capability()))
 
 
+def agents() -> list[str]:
+    """Return the names of the agents."""
+    from train_RL_agents.agents.registry import AGENTS
+
+    return list(AGENTS)
+
+
+def describe(command: str) -> dict[str, object]:
+    """Return what the record begins with: machine, commit, versions, command, time."""
+    import torch
+
+    from scripts.bench_machine import commit, describe_machine, versions
+
+    return {
+        "machine": describe_machine(torch.device("cuda" if torch.cuda.is_available() else "cpu")),
+        **commit(),
+        "versions": versions(),
+        "command": command,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def begin(scratch: Path, command: str) -> int:
+    """Note the machine and print what the script needs; return 2 where it cannot run.
+
+    Prints the GPU's architecture, the agents and the paths of the CUDA tests, a line each.
+    """
+    found = problem()
+    if found is not None:
+        print(f"gpu_check: error: {found}", file=sys.stderr)
+        return 2
+    (scratch / HEAD).write_text(json.dumps(describe(command)))
+    (scratch / RESULTS).touch()
+    for line in ([architecture()], agents(), CUDA_TESTS):
+        print(*line)
+    return 0
+
+
 def read_results(path: Path) -> list[dict[str, object]]:
     """Read the lines `name, status, seconds, text` that the script notes."""
     fields = ("name", "status", "seconds", "text")
@@ -45,30 +118,33 @@ def read_results(path: Path) -> list[dict[str, object]]:
     return [{**check, "seconds": int(check["seconds"])} for check in checks]
 
 
-def write(results: Path, output: Path, command: str, seconds: str) -> int:
-    """Write the record and print the verdict; return the exit status."""
-    import torch
+def write(scratch: Path, folder: Path, seconds: int, *, complete: bool) -> list[dict[str, object]]:
+    """Write gpu_check.json and gpu_check.log as far as there is something; return the checks."""
+    with (scratch / RESULTS).open() as results:
+        fcntl.flock(results, fcntl.LOCK_EX)  # checks side by side end when they like
+        checks = read_results(scratch / RESULTS)
+        record = json.loads((scratch / HEAD).read_text())
+        record |= {"seconds": seconds, "complete": complete, "checks": checks}
+        content = (json.dumps(record, indent=1) + "\n").encode()
+        write_atomically(folder / "gpu_check.json", lambda file: file.write(content))
+        logs = sorted(scratch.glob("*.log"))
+        text = b"".join(f"== {log.stem}\n".encode() + log.read_bytes() for log in logs)
+        write_atomically(folder / "gpu_check.log", lambda file: file.write(text))
+    return checks
 
-    from scripts.bench_machine import commit, describe_machine, versions
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    checks = read_results(results)
-    record = {
-        "machine": describe_machine(device),
-        **commit(),
-        "versions": versions(),
-        "command": command,
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "seconds": int(seconds),
-        "checks": checks,
-    }
-    output.write_text(json.dumps(record, indent=1) + "\n")
+def verdict(checks: Sequence[dict[str, object]], folder: Path, seconds: int, stopped: bool) -> int:
+    """Print what came of the checks; return the exit status."""
+    output = folder / "gpu_check.json"
     failed = [check["name"] for check in checks if check["status"] == "failed"]
     skipped = [check["name"] for check in checks if check["status"] == "skipped"]
     if skipped:
         print(f"gpu_check: not checked: {', '.join(skipped)}")
+    if stopped:
+        print(f"gpu_check: error: stopped by a signal after {seconds} s", file=sys.stderr)
     if failed:
         print(f"gpu_check: error: failed: {', '.join(failed)}; see {output}", file=sys.stderr)
+    if failed or stopped:
         return 1
     print(f"gpu_check: passed in {seconds} s; see {output}")
     return 0
@@ -76,22 +152,12 @@ def write(results: Path, output: Path, command: str, seconds: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the part that the script asks for; return the exit status."""
-    task, *rest = sys.argv[1:] if arguments is None else arguments
-    if task == "ready":
-        found = problem()
-        if found is not None:
-            print(f"gpu_check: error: {found}", file=sys.stderr)
-        return 0 if found is None else 2
-    if task == "architecture":
-        print(architecture())
-        return 0
-    if task == "agents":
-        from train_RL_agents.agents.registry import AGENTS
-
-        print("\n".join(AGENTS))
-        return 0
-    results, output, command, seconds = rest
-    return write(Path(results), Path(output), command, seconds)
+    task, scratch, *rest = sys.argv[1:] if arguments is None else arguments
+    if task == "begin":
+        return begin(Path(scratch), *rest)
+    folder, seconds = Path(rest[0]), int(rest[1])
+    checks = write(Path(scratch), folder, seconds, complete=task == "finish")
+    return 0 if task == "note" else verdict(checks, folder, seconds, stopped=task == "stop")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,16 @@
 The GPU is played by an interpreter that answers for the parts that need one.
 """
 
+import ast
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,29 +25,42 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "gpu_check.sh"
 AGENT_CHECKS = [f"train_{agent}" for agent in AGENTS]
 
+# Without torch, whose import would take most of the tests' time.
+BEGIN = f"""
+import sys
+from scripts import gpu_check_record
+gpu_check_record.problem = lambda: None
+gpu_check_record.architecture = lambda: "9.0"
+gpu_check_record.agents = lambda: "{" ".join(AGENTS)}".split()
+gpu_check_record.describe = lambda command: {{"command": command}}
+sys.exit(gpu_check_record.main(sys.argv[1:]))
+"""
 PRETENDER = f"""#!/usr/bin/env bash
 if [[ -n ${{FAIL:-}} && "$*" == *"$FAIL"* ]]; then echo "broken on purpose"; exit 7; fi
 if [[ -n ${{HANG:-}} && "$*" == *"$HANG"* ]]; then sleep 60; fi
 case "$*" in
-  *"gpu_check_record ready") exit 0 ;;
-  *"gpu_check_record architecture") echo 9.0 ;;
-  *"gpu_check_record agents") echo "{" ".join(AGENTS)}" ;;
+  *"gpu_check_record begin "*) exec {sys.executable} -c '{BEGIN}' "${{@:3}}" ;;
   *gpu_check_record*) exec {sys.executable} "$@" ;;
   *) echo "$@"; exit 0 ;;
 esac
 """
 
 
-def run(folder: Path, **variables: str) -> subprocess.CompletedProcess:
+def start(folder: Path, **variables: str) -> subprocess.Popen:
     environ = {key: value for key, value in os.environ.items() if not key.startswith("CUDA")}
-    return subprocess.run(
+    return subprocess.Popen(
         ["bash", str(SCRIPT), str(folder / "out")],
         env={**environ, **variables},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
-        check=False,
     )
+
+
+def run(folder: Path, **variables: str) -> subprocess.CompletedProcess:
+    process = start(folder, **variables)
+    output, errors = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 @pytest.fixture
@@ -63,10 +81,12 @@ def sanitizer_that(tmp_path: Path, body: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
+def record_of(tmp_path: Path) -> dict:
+    return json.loads((tmp_path / "out" / "gpu_check.json").read_text())
+
+
 def checks_of(tmp_path: Path) -> dict[str, str]:
-    record = json.loads((tmp_path / "out" / "gpu_check.json").read_text())
-    assert {"machine", "commit", "command", "versions"} <= record.keys()
-    return {check["name"]: check["status"] for check in record["checks"]}
+    return {check["name"]: check["status"] for check in record_of(tmp_path)["checks"]}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
@@ -97,7 +117,12 @@ def test_passes_and_says_what_the_device_does_not_allow(tmp_path, pretender):
     }
     assert checks["memcheck"] == checks["initcheck"] == "skipped"
     assert "not checked: " in result.stdout
-    assert "FORCE_CUDA=1" in (tmp_path / "out" / "gpu_check.log").read_text()
+    record = record_of(tmp_path)
+    assert record["complete"] is True
+    assert record["command"] == f"scripts/gpu_check.sh {tmp_path / 'out'}"
+    log = (tmp_path / "out" / "gpu_check.log").read_text()
+    assert "FORCE_CUDA=1" in log
+    assert " ".join(gpu_check_record.CUDA_TESTS) in log
 
 
 @pytest.mark.skipif(
@@ -124,19 +149,132 @@ def test_goes_on_after_other_failures_within_its_time(tmp_path, pretender):
         tmp_path,
         PYTHON=pretender,
         PATH=path,
-        FAIL="--modes train",
-        HANG="-m pytest",
-        GPU_CHECK_LIMIT_S="5",
+        FAIL="--agent DDPG",
     )
     assert result.returncode == 1
     checks = checks_of(tmp_path)
     failed = {name for name, status in checks.items() if status == "failed"}
-    assert {"bench_training", "tests", "memcheck", "initcheck"} <= failed
-    assert checks["bench"] == "passed"
-    assert "tests failed" in result.stdout
-    assert "not finished within" in result.stdout
+    assert failed == {"train_DDPG", "memcheck", "initcheck"}
     assert "exit status 99" in result.stdout
     assert "Invalid __global__ read" in result.stderr
+
+
+def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
+    result = run(tmp_path, PYTHON=pretender, HANG="-m pytest", GPU_CHECK_LIMIT_S="20")
+    assert result.returncode == 1
+    checks = checks_of(tmp_path)
+    assert checks.pop("build") == checks.pop("operators") == "passed"
+    assert checks.pop("tests") == "failed"
+    assert {"bench", "bench_training", *AGENT_CHECKS} <= checks.keys()
+    assert set(checks.values()) == {"skipped"}
+    assert "tests failed" in result.stdout
+    assert "not finished within" in result.stdout
+    assert "bench skipped (0 s): no time was left of 20 s" in result.stdout
+
+
+def wait_for(condition, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
+    out = tmp_path / "out"
+    process = start(tmp_path, PYTHON=pretender, HANG="--modes step", TMPDIR=str(tmp_path))
+    wait_for(lambda: (out / "gpu_check.json").exists() and "train_SAC" in checks_of(tmp_path))
+    assert record_of(tmp_path)["complete"] is False  # written while the rest goes on
+    assert "== build" in (out / "gpu_check.log").read_text()
+    wait_for(lambda: list(tmp_path.glob("tmp.*/bench.log")))
+    sent = time.monotonic()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 20
+    assert process.returncode == 1
+    assert "stopped by a signal" in errors
+    checks = checks_of(tmp_path)
+    assert checks["build"] == checks["tests"] == checks["train_SAC"] == "passed"
+    assert checks["bench"] == "failed"
+    assert "bench_training" not in checks
+    assert record_of(tmp_path)["complete"] is False
+    assert not list(tmp_path.glob("tmp.*"))
+
+
+def test_record_begins_with_the_machine():
+    head = gpu_check_record.describe("the command")
+    assert {"machine", "commit", "versions", "time"} <= head.keys()
+    assert head["command"] == "the command"
+    assert gpu_check_record.agents() == list(AGENTS)
+
+
+def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("gpu_bench.json", "gpu_training.json", "gpu_check.json", "gpu_check.log"):
+        (out / name).write_text("old")
+    run(tmp_path, PYTHON=pretender, FAIL="setup.py")
+    assert sorted(path.name for path in out.iterdir()) == ["gpu_check.json", "gpu_check.log"]
+    assert checks_of(tmp_path) == {"build": "failed"}
+
+
+def test_time_limits_add_up():
+    """Lines of limits one after another; what is on one line runs side by side."""
+    text = SCRIPT.read_text()
+    whole = int(re.search(r"limit_s=\$\{GPU_CHECK_LIMIT_S:-(\d+)\}", text)[1])
+    lines = re.findall(r"^readonly ((?:\w+_s=\d+ ?)+)$", text, re.MULTILINE)
+    limits = [max(int(part.split("=")[1]) for part in line.split()) for line in lines]
+    assert len(limits) == 6
+    assert sum(limits) + 10 == whole <= 540
+
+
+def test_paths_of_the_cuda_tests_hold_all_of_them():
+    """A test for CUDA has it in its name, or takes the device as a fixture."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tree = ast.parse(path.read_text())
+        names = [
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+            and node.name.startswith("test_")
+            and ("cuda" in node.name or "device" in {argument.arg for argument in node.args.args})
+        ]
+        relative = path.relative_to(ROOT)
+        if names and path != Path(__file__):
+            listed = {str(place) for place in (relative, *relative.parents)}
+            assert listed & set(gpu_check_record.CUDA_TESTS), (str(relative), names)
+
+
+MODULES = {"pyyaml": "yaml", "imageio-ffmpeg": "imageio_ffmpeg"}
+COLLECT = """
+import sys
+
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))  # None: cannot be imported
+import pytest
+
+import scripts.bench
+import scripts.sanitizer_run
+import train_RL_agents.train
+from scripts.gpu_check_record import CUDA_TESTS
+
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *CUDA_TESTS]))
+"""
+
+
+def test_what_is_needed_is_enough():
+    """Without the project's other packages the checks import and the CUDA tests are collected."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = project["dependencies"] + project["optional-dependencies"]["dev"]
+    names = [re.match(r"[\w-]+", requirement)[0] for requirement in named]
+    absent = {MODULES.get(name, name) for name in names} - set(gpu_check_record.NEEDED)
+    assert "onnx" in absent
+    result = subprocess.run(
+        [sys.executable, "-c", COLLECT, ",".join(absent)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
 
 
 def test_what_the_sanitizers_run_works(capsys):
