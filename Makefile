@@ -59,14 +59,17 @@ $(VENV)/.created: build/PYTHON
 	  { echo "error: $(CHOSEN_PYTHON) not found: install Python >= 3.11, or name one with PYTHON=" >&2; exit 1; }
 	@$(CHOSEN_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: $$($(CHOSEN_PYTHON) --version) is too old: Python >= 3.11 is needed, name one with PYTHON=" >&2; exit 1; }
+	@echo "1/3 environment"
 	@$(CHOSEN_PYTHON) -m venv --clear $(VENV) || \
 	  { echo "error: $(CHOSEN_PYTHON) cannot make environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }
 	@$(PY) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "marinenav.pth").write_text(str(pathlib.Path.cwd()) + "\n")'
 	@touch $@
 
-# pip leaves a torch of the right version in place, wherever it is from.
+# pip leaves a torch of the right version in place, wherever it is from: one of another index goes.
 $(VENV)/.dependencies: requirements.txt $(VENV)/.created build/TORCH_INDEX
-	$(if $(filter build/TORCH_INDEX,$?),$(PY) -m pip uninstall --quiet --quiet --yes torch)
+	@echo "2/3 packages (some minutes)"
+	$(if $(filter build/TORCH_INDEX,$?),@! $(PY) -m pip show --quiet torch 2>/dev/null || \
+	  $(PY) -m pip uninstall --quiet --quiet --yes torch)
 	$(PIP) $(if $(CHOSEN_INDEX),--index-url $(CHOSEN_INDEX)) $$(grep '^torch==' requirements.txt)
 	$(PIP) --requirement requirements.txt
 	@touch $@
@@ -75,6 +78,7 @@ $(VENV)/.dependencies: requirements.txt $(VENV)/.created build/TORCH_INDEX
 $(EXTENSION): setup.py $(CSRC) $(VENV)/.dependencies build/variables
 	@command -v $(CXX) >/dev/null || \
 	  { echo "error: $(CXX) not found: install g++, or name a C++17 compiler with CXX=" >&2; exit 1; }
+	@echo "3/3 compiling the simulator"
 	$(PY) setup.py --quiet build_ext --inplace
 
 build/variables: FORCE

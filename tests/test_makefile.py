@@ -16,8 +16,11 @@ PRETENDER = f"""#!/bin/sh
 if [ "$1 $2" = "-m venv" ]; then
   rm -rf .venv && mkdir -p .venv/bin && cp "$0" .venv/bin/python
   echo "venv by $(basename "$0")" >>{LOG}
+elif [ "$1 $2 $3" = "-m pip show" ]; then
+  [ -e .venv/torch ] || {{ echo "WARNING: not found" >&2; exit 1; }}
 elif [ "$1 $2" = "-m pip" ]; then
   shift 2
+  case "$*" in *install*torch==*) touch .venv/torch ;; esac
   echo "pip $*" >>{LOG}
 fi
 """
@@ -34,11 +37,17 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-def make(folder: Path, *variables: str) -> list[str]:
-    """Set up the environment; return what was done for it."""
+def run_make(folder: Path, *variables: str) -> str:
+    """Set up the environment; return what was printed."""
     command = ["make", ".venv/.dependencies", *variables]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
+
+
+def make(folder: Path, *variables: str) -> list[str]:
+    """Set up the environment; return what was done for it."""
+    run_make(folder, *variables)
     log = folder / LOG
     done = log.read_text().splitlines() if log.exists() else []
     log.unlink(missing_ok=True)
@@ -55,6 +64,13 @@ def test_a_second_run_repeats_nothing(folder):
     assert done[0] == "venv by one"
     assert not any("--index-url" in line for line in done)
     assert make(folder, "PYTHON=./one") == []
+
+
+def test_the_first_run_says_what_it_does_and_removes_nothing(folder):
+    printed = run_make(folder, "PYTHON=./one")
+    assert printed.index("1/3 environment\n") < printed.index("2/3 packages (some minutes)\n")
+    assert "uninstall" not in printed + (folder / LOG).read_text()
+    assert "WARNING" not in printed
 
 
 def test_another_index_replaces_torch(folder):
