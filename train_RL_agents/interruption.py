@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from contextlib import suppress
 from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STDERR = 2
+MESSAGE = b"\nstopping after this iteration, saving ...\n"  # on a line of its own, below the bar
 
 
 class Interruption:
-    """While entered, remembers a signal instead of dying of it.
+    """While entered, remembers a signal and says so, instead of dying of it.
 
     Attributes:
         received: the signal, or None.
@@ -34,6 +38,9 @@ class Interruption:
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number)
         self._restore()
+        # Past Python's buffer: the signal may have come in the middle of a write to it.
+        with suppress(OSError):  # nobody reads it any more; the run is saved all the same
+            os.write(STDERR, MESSAGE)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
