@@ -37,7 +37,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         type=float,
         metavar="SHARE",
         help="act for the mean of this worst share of returns, from 0 to 1, instead of the "
-        "checkpoint's; for an agent whose risk level enters when it acts (IQN)",
+        "checkpoint's; for an agent whose risk level enters when it acts (IQN); others "
+        "take only the one they were trained with",
     )
     parser.add_argument(
         "--adaptive-cvar",

@@ -165,15 +165,23 @@ class Agent(nn.Module, abc.ABC):
     def act_under(self, **settings: Any) -> None:
         """Change settings of a trained agent that enter only when it acts, as deployed or not.
 
+        A setting that the agent learned with may be given too, with the value it has.
+
         Raises:
-            SettingsError: what the agent learned depends on the setting, or it has none of the
-                name, or the value is out of its bounds.
+            SettingsError: the agent learned with another value, or it has no setting of the name,
+                or the value is out of its bounds.
         """
         for name, value in settings.items():
             if name in self.acting_settings:
                 continue
             if hasattr(self.config, name):
-                remedy = f"agent {self.name} learns for it, so train with algorithm.{name}={value}"
+                trained = getattr(self.config, name)
+                if value == trained:
+                    continue
+                remedy = (
+                    f"this {self.name} was trained with {trained!r}: leave it out, or train with "
+                    f"algorithm.{name}={value}"
+                )
             else:
                 remedy = f"agent {self.name} has no such setting, so leave it out"
             raise SettingsError(f"{name} is {value!r}: {remedy}")
