@@ -48,8 +48,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--output",
         metavar="FILE",
         type=Path,
-        help="left out: beside the checkpoint, under its name with "
-        + " or ".join(form.suffix for form in FORMATS.values()),
+        help="missing folders are made; left out: "
+        + " or ".join(f"policy{form.suffix}" for form in FORMATS.values())
+        + " inside a folder given as --checkpoint, and beside a file, under its name",
     )
     return parser.parse_args(arguments)
 
@@ -60,7 +61,7 @@ def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]
     Args:
         checkpoint: what `read_policy` takes.
         form: format of the file.
-        output: the file; it is replaced in one step, or not touched.
+        output: the file; it is replaced in one step, or not touched. Missing folders are made.
 
     Returns:
         The policy, and the largest deviation of an output from the checkpoint's in float64,
@@ -71,12 +72,14 @@ def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]
         ExportError: the policy is an export already, the file cannot be written, or its network
             does not give what the checkpoint gives.
     """
-    _check_place(output)
+    if output.is_dir():
+        raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
     policy = read_policy(checkpoint)
     if isinstance(policy.agent.actor, ScriptedNetwork):
         raise ExportError(f"{checkpoint} is an export already: give the checkpoint it was made of")
     content, deviation = exported(policy, form)
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(output, lambda file: file.write(content))
     except OSError as error:
         raise ExportError(f"--output {str(output)!r} cannot be written: {error}") from error
@@ -122,17 +125,8 @@ def _deviation(found: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
     return torch.stack(shares).max().item()
 
 
-def _check_place(output: Path) -> None:
-    if output.is_dir():
-        raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
-    if not output.parent.is_dir():
-        raise ExportError(
-            f"--output {str(output)!r}: folder {str(output.parent)!r} is missing, make it"
-        )
-
-
 def default_output(checkpoint: Path, form: Format) -> Path:
-    """Return the place beside a checkpoint file, or in a run's folder."""
+    """Return the place beside a file, under its name, or inside a folder."""
     if checkpoint.is_dir():
         return checkpoint / f"policy{form.suffix}"
     return checkpoint.with_name(checkpoint.stem + form.suffix)

@@ -177,6 +177,22 @@ def test_the_place_of_the_file(tmp_path, capsys):
         assert capsys.readouterr().out.startswith(f"{output}: DQN, onnx, off by at most ")
 
 
+def test_a_missing_folder_is_made(tmp_path):
+    save_policy(tmp_path / "policy.pt", "DQN")
+    output = tmp_path / "new" / "folder" / "a.onnx"
+    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--format", "onnx"]
+    assert export.main([*arguments, "--output", str(output)]) == 0
+    assert output.is_file()
+
+
+def test_the_help_tells_the_place_of_the_file(capsys):
+    with pytest.raises(SystemExit):
+        export.parse(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "policy.torchscript.pt or policy.onnx inside a folder" in said
+    assert "beside a file, under its name" in said
+
+
 def spoiled(form):
     """Return the format, whose files hold a network that is slightly another one."""
 
@@ -223,7 +239,7 @@ def test_bad_input(tmp_path, capsys, monkeypatch):
         ("damaged.pt", "x.pt", "is damaged or no checkpoint"),
         (exported.name, "x.pt", "is an export already: give the checkpoint it was made of"),
         (good.name, ".", "is a folder: give the name of a file"),
-        (good.name, "no/x.pt", "is missing, make it"),
+        (good.name, "policy.pt/x.pt", "cannot be written"),
     ):
         arguments = ["--checkpoint", str(tmp_path / checkpoint), "--format", "torchscript"]
         assert export.main([*arguments, "--output", str(tmp_path / output)]) == 1
