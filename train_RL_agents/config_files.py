@@ -12,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config import TrainConfig
-from train_RL_agents.settings import SettingsError, build, convert, nearest
+from train_RL_agents.settings import SettingsError, build, convert, nearest, plain
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 
@@ -81,6 +81,15 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     if name not in AGENTS:
         raise SettingsError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
     return build(TrainConfig, values, concrete={"algorithm": AGENTS[name].Config})
+
+
+def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
+    """Return the settings with those of the top level changed by ``key=value``.
+
+    Raises:
+        SettingsError: a key is unknown, or a value has a wrong type or is out of its bounds.
+    """
+    return config_from_plain({**plain(config), **_read_overrides(overrides)})
 
 
 def presets() -> list[str]:

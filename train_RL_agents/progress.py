@@ -16,14 +16,17 @@ class Progress:
     Args:
         total_steps: length of the run.
         label: what stands before the bar.
+        done: steps done before, by the run that is resumed; the speed and the rest of the time are
+            those of the steps after them.
         shown: False shows nothing.
     """
 
-    def __init__(self, total_steps: int, label: str, *, shown: bool) -> None:
+    def __init__(self, total_steps: int, label: str, *, done: int, shown: bool) -> None:
         interactive = sys.stderr.isatty()
         self._bar = tqdm(
             total=total_steps,
             desc=label,
+            initial=min(done, total_steps),
             unit="step",
             unit_scale=True,
             disable=not shown,

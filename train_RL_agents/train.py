@@ -20,7 +20,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.allocator import keep_freed_memory, return_freed_memory
 from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.config import TrainConfig
-from train_RL_agents.config_files import config_from_plain, load_config, presets
+from train_RL_agents.config_files import config_from_plain, load_config, presets, with_overrides
 from train_RL_agents.devices import choose_device
 from train_RL_agents.evaluation import print_table
 from train_RL_agents.pictures import TRAJECTORIES, draw_trajectories
@@ -31,6 +31,8 @@ from train_RL_agents.settings import SettingsError, plain
 from train_RL_agents.trainer import EVALUATION, TorchRLTrainer
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
+OF_THE_MACHINE = "threads="
+"""The override that a resumed run takes too: it is of the machine, not of the run."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -45,17 +47,23 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, nargs="+", help="several train one after another")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--output", metavar="DIR", help="folder of the run (default runs/...)")
-    parser.add_argument("--resume", metavar="DIR", help="go on with the run in this folder")
+    parser.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="go on with the run in this folder; takes --device, --no-compile and threads=N, with "
+        "which the results may no longer be equal to the bit to those of a run never stopped",
+    )
     parser.add_argument("--no-compile", action="store_true", help="no CUDA graphs")
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
     namespace = parser.parse_args([a for a in arguments if not OVERRIDE.fullmatch(a)])
     namespace.overrides = overrides
     names = ("config", "preset", "agent", "seed", "output")
     given = [f"--{name}" for name in names if getattr(namespace, name) is not None]
-    if namespace.resume and (given or overrides):
+    given += [override for override in overrides if not override.startswith(OF_THE_MACHINE)]
+    if namespace.resume and given:
         parser.error(
-            f"--resume takes no {', '.join([*given, *overrides])}: the settings and the folder are "
-            "the run's; give only --device and --no-compile"
+            f"--resume takes no {', '.join(given)}: the settings and the folder are the run's; "
+            "give only --device, --no-compile and threads=N"
         )
     return namespace
 
@@ -152,6 +160,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
 
     Raises:
         CheckpointError: there is no checkpoint, it is damaged, or it lies outside its run.
+        SettingsError: the number of threads is wrong.
     """
     path = Path(arguments.resume)
     noted = sweep.read_sweep(path)
@@ -203,10 +212,7 @@ def _flags(arguments: argparse.Namespace) -> list[str]:
 
 
 def _with_flags(config: TrainConfig, arguments: argparse.Namespace) -> TrainConfig:
-    changes = {"device": arguments.device} if arguments.device else {}
-    if arguments.no_compile:
-        changes["compile"] = False
-    return dataclasses.replace(config, **changes)
+    return with_overrides(config, [*arguments.overrides, *_flags(arguments)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -96,7 +96,8 @@ class TorchRLTrainer:
             self.started = True
             self.save()
         title = f"{config.agent}, seed {config.seed}"
-        progress = Progress(config.total_steps, title, shown=self.processes.first)
+        first = self.processes.first
+        progress = Progress(config.total_steps, title, done=counters.step, shown=first)
         with Interruption() as interruption, progress:
             # What is due is done first: a run that stopped before its report begins with it.
             while True:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tqdm import tqdm
 
 from train_RL_agents import checkpoint, evaluation, train
 from train_RL_agents.agents.registry import AGENTS
@@ -433,11 +434,40 @@ def test_a_best_policy_of_a_discarded_future_is_dropped(tmp_path, finished):
         assert (resumed.counters.best_success >= 0.0) == best
 
 
-@pytest.mark.parametrize("option", [["--seed", "9"], ["--output", "other"], ["--agent", "DQN"]])
+@pytest.mark.parametrize(
+    "option",
+    [["--seed", "9"], ["--output", "other"], ["--agent", "DQN"], ["worlds=5", "threads=1"]],
+)
 def test_resume_refuses_options_by_name(capsys, option):
     with pytest.raises(SystemExit):
         train.parse(["--resume", "run", *option])
-    assert f"--resume takes no {option[0]}" in capsys.readouterr().err
+    assert f"--resume takes no {option[0]}:" in capsys.readouterr().err
+
+
+def test_resume_takes_the_threads_of_the_machine(tmp_path, finished, monkeypatch, capsys):
+    folder, taken = shutil.copytree(finished, tmp_path / "run"), []
+    (folder / "evaluation.json").unlink()
+    monkeypatch.setattr(train, "train_one", lambda config, *_: taken.append(config))
+    assert train.main(["--resume", str(folder), "threads=1"]) == 0
+    assert (taken[0].threads, taken[0].worlds) == (1, 6)
+    assert train.main(["--resume", str(folder), "threads=few"]) == 1
+    assert "threads is 'few'" in capsys.readouterr().err
+
+
+def test_the_bar_of_a_resumed_run_begins_where_it_stopped(tmp_path, finished, monkeypatch):
+    folder, bars = shutil.copytree(finished, tmp_path / "run"), []
+
+    class Bar(tqdm):
+        def __init__(self, **options):
+            super().__init__(**options)
+            bars.append(self)
+
+    monkeypatch.setattr("train_RL_agents.progress.tqdm", Bar)
+    resumed = trainer(folder)
+    resumed.resume(folder / "checkpoints" / "step_000000000402.pt")
+    resumed.train()
+    # The rate is that of the steps from `initial` on.
+    assert (bars[0].initial, bars[0].n) == (402, 600)
 
 
 def test_an_interrupted_sweep_is_resumed_as_a_sweep(tmp_path, monkeypatch, capsys):
