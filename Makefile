@@ -77,7 +77,7 @@ $(VENV)/.dependencies: requirements.txt $(VENV)/.created build/TORCH_INDEX
 # The extension. Its record of the variables changes only when they do.
 $(EXTENSION): setup.py $(CSRC) $(VENV)/.dependencies build/variables
 	@command -v $(CXX) >/dev/null || \
-	  { echo "error: $(CXX) not found: install g++, or name a C++17 compiler with CXX=" >&2; exit 1; }
+	  { echo "error: $(CXX) not found: install g++, or name a C++20 compiler with CXX=" >&2; exit 1; }
 	@echo "3/3 compiling the simulator"
 	$(PY) setup.py --quiet build_ext --inplace
 
