@@ -116,6 +116,8 @@ class Processes:
         Raises:
             ProcessLostError: another process has died.
         """
+        if self.size == 1:
+            return flag
         total = torch.tensor([float(flag)])
         self.sum(total)
         return bool(total.item())
