@@ -231,28 +231,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     torch.set_num_threads(1)  # a forked process must not inherit a pool of threads
     moments = random.Random(options.seed)
-    tallies = []
+    tallies: list[Tally] = []
+    record = {
+        "machine": describe_machine(torch.device("cpu")),
+        **commit(),
+        "versions": versions(),
+        "command": ["scripts/kill_check.py", *arguments],
+        "settings": SETTINGS,
+    }
     for agent in options.agent:
         with tempfile.TemporaryDirectory() as folder:
             tally = check(agent, options.kills, Path(folder), moments)
         tallies.append(tally)
         print(
             f"{agent}: {tally.kills} kills, {tally.resumed} resumed, {tally.completed} runs "
-            f"completed as if undisturbed, at most {tally.most_lost_steps} steps lost"
+            f"completed as if undisturbed, at most {tally.most_lost_steps} steps lost",
+            flush=True,
         )
         for problem in tally.problems:
             print(f"{agent}: {problem}", file=sys.stderr)
-    if options.json:
-        record = {
-            "machine": describe_machine(torch.device("cpu")),
-            **commit(),
-            "versions": versions(),
-            "command": ["scripts/kill_check.py", *arguments],
-            "settings": SETTINGS,
-            "agents": [vars(tally) for tally in tallies],
-        }
-        content = json.dumps(record, indent=1).encode()
-        write_atomically(options.json, lambda file: file.write(content))
+        if options.json:
+            content = json.dumps({**record, "agents": [vars(t) for t in tallies]}, indent=1) + "\n"
+            write_atomically(options.json, lambda file, text=content: file.write(text.encode()))
     return int(any(tally.problems for tally in tallies))
 
 

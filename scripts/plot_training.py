@@ -262,6 +262,8 @@ def _pooled(records: Sequence[Record], stages: Sequence[str]) -> dict[int, tuple
 
 
 def _draw_band(axes: Axes, curve: Curve, ink: str, label: str) -> None:
+    if len(curve.x) == 1:  # a band of one point would have no width
+        axes.vlines(curve.x, curve.low, curve.high, color=ink, linewidth=1.2)
     axes.fill_between(curve.x, curve.low, curve.high, color=ink, alpha=0.18, linewidth=0.0)
     marker = "o" if len(curve.x) < 40 else None
     axes.plot(curve.x, curve.y, color=ink, linewidth=1.8, marker=marker, markersize=3, label=label)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import imageio.v3 as imageio
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from scripts import plot_training
@@ -82,6 +83,18 @@ def test_picture_has_a_panel_per_stage_and_a_curve_per_run(run_dir, tmp_path):
         "one (95% interval)",
         "two (95% interval)",
     ]
+
+
+def test_interval_of_a_single_evaluation_is_seen(tmp_path):
+    write_run(tmp_path / "one", {50: (20, 12)})
+    figure = plot_training.plot_runs([plot_training.read_run(tmp_path / "one", "one")])
+    (segment,) = [
+        path.vertices.tolist()
+        for drawn in figure.axes[0].collections
+        if isinstance(drawn, LineCollection)
+        for path in drawn.get_paths()
+    ]
+    assert segment == [[50, pytest.approx(0.6524, abs=1e-4)], [50, pytest.approx(0.895, abs=1e-4)]]
 
 
 def test_command_writes_the_picture(run_dir, tmp_path, capsys):

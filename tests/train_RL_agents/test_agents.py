@@ -13,6 +13,7 @@ from train_RL_agents.agents import base
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.networks import ObservationDims
+from train_RL_agents.precision import multiplies_bfloat16
 from train_RL_agents.settings import SettingsError
 
 HISTORY = ObservationDims(ego=14, objects=10)
@@ -318,6 +319,16 @@ def test_acting_average_follows_the_learned_network_and_acts(name):
             parameter.fill_(0.01)
     assert torch.equal(agent.act(observation, mean=True), acted)
     assert not torch.equal(agent.explore(observation), explored)
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "native"),
+    [(False, False, False), (True, False, True), (False, True, True)],
+)
+def test_processors_with_instructions_for_bfloat16(amx, avx512, native, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+    assert multiplies_bfloat16(torch.device("cpu")) is native
 
 
 @pytest.mark.parametrize("native", [False, True])

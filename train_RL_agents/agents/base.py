@@ -56,7 +56,8 @@ class AgentConfig(Settings):
     """Gradients of a network are scaled down to this Euclidean norm; null leaves them alone."""
     autocast: bool | None = setting(None, unit="-", source=MEASURED)
     """Learn and explore with bfloat16 products; losses and `act` stay in float32. null does so
-    where the device has units for them (GPUs from compute capability 8.0, CPUs with AMX)."""
+    where the device has instructions for them (GPUs from compute capability 8.0, CPUs with AMX
+    or AVX-512 BF16)."""
     ego_magnitude: tuple[float, ...] = setting(
         EGO_MAGNITUDE, unit="m, m, m/s, m/s, rad/s, N, N", source=CHOICE, low=1e-6
     )
