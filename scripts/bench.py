@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from tqdm import tqdm
 
 from marinenav_env.atomic_files import write_atomically
 from marinenav_env.checks import check_device
@@ -39,6 +40,7 @@ from scripts.bench_modes import (
 from scripts.bench_training import measure_training
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.allocator import keep_freed_memory
+from train_RL_agents.devices import choose_device
 
 MODES = ("step", "inference", "train")
 WORLDS = (1, 16, 256, 4096, 65536)
@@ -55,7 +57,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--worlds", nargs="+", type=_positive, help="of step and inference")
     parser.add_argument("--resets", nargs="+", choices=RESETS, help="of step (default all)")
@@ -80,6 +82,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="that the fastest row of every mode has to reach",
     )
     options = parser.parse_args(arguments)
+    if options.device == "auto":
+        options.device = choose_device("auto").type
     few = options.quick
     options.worlds = options.worlds or ([4096] if few else list(WORLDS))
     options.resets = options.resets or list(RESETS)
@@ -171,7 +175,7 @@ def measure(
     if peaks is not None:
         record["peaks"] = peaks._asdict()
     keep(record)
-    for case in cases(options, device):
+    for case in tqdm(list(cases(options, device)), unit="row", disable=None):
         if case.mode == "train":
             row = measure_training(case, training, record["matmul_flops_per_s"])
         else:

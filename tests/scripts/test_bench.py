@@ -6,6 +6,7 @@ import time
 import pytest
 import torch
 
+from marinenav_env import ops
 from marinenav_env.env import MarineNavEnv
 from scripts import bench, bench_machine, bench_training
 from scripts.bench_bounds import OBSERVATION, Work, bound_of, work_of_robot_step
@@ -53,7 +54,8 @@ class TestCommandLine:
         path = tmp_path / "bench.json"
         arguments = ["--quick", "--modes", "step", "inference", "train", "--worlds", "16"]
         arguments += ["--resets", "natural", "--cores", "0", "--train-worlds", "4"]
-        arguments += ["--batch-size", "64", "--threads", "1", "--json", str(path)]
+        arguments += ["--batch-size", "64", "--threads", "1", "--device", "cpu"]
+        arguments += ["--json", str(path)]
         assert bench.main(arguments) == 0
         assert kept
         record = json.loads(path.read_text())
@@ -87,7 +89,7 @@ class TestCommandLine:
         path = tmp_path / "bench.json"
         path.write_text("old")
         with pytest.raises(KeyboardInterrupt):
-            bench.main(["--quick", "--modes", "step", "--json", str(path)])
+            bench.main(["--quick", "--device", "cpu", "--modes", "step", "--json", str(path)])
         record = json.loads(path.read_text())
         assert len(record["rows"]) == 1
         assert record["complete"] is False
@@ -142,7 +144,7 @@ class TestCommandLine:
         assert time.monotonic() - begun < 5
 
     def test_covers_all_that_is_asked_for(self):
-        rows = list(bench.cases(bench.parse([]), CPU))
+        rows = list(bench.cases(bench.parse(["--device", "cpu"]), CPU))
         steps = {(c.worlds, c.resets, c.cores) for c in rows if c.mode == "step"}
         assert steps == {(w, r, c) for w in bench.WORLDS for r in RESETS for c in (0, 4)}
         acting = [c for c in rows if c.mode == "inference"]
@@ -150,6 +152,13 @@ class TestCommandLine:
         assert {c.agent for c in acting} == set(AGENTS)
         assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
         assert {c.replay_ratio for c in rows if c.mode == "train"} == {5.1}
+
+    @pytest.mark.parametrize(("operators", "device"), [(True, "cuda"), (False, "cpu")])
+    def test_takes_the_gpu_if_its_operators_are_there(self, operators, device, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+        monkeypatch.setattr(ops, "has_cuda", lambda: operators)
+        assert bench.parse([]).device == device
 
     def test_ratio_on_a_gpu(self):
         options = bench.parse(["--device", "cuda", "--modes", "train"])
