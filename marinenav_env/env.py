@@ -172,6 +172,10 @@ class MarineNavEnv(EnvBase):
         """0-d int64 on the device: robot-steps since `clear_stats`."""
         return self._state.world_field("robot_steps").sum()
 
+    def non_finite_robots(self) -> Tensor:
+        """0-d int64 on the device: robots with a non-finite number in their present state."""
+        return self._state.robot.isfinite().all(0).logical_not_().sum()
+
     def clear_stats(self) -> None:
         """Zeroes the statistics, the robot-step count and the bad-action count."""
         self._state.stats.zero_()

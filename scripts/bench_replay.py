@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from bench_machine import commit, describe_machine, release_memory, timed, versions
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from marinenav_env.atomic_files import write_atomically
 from marinenav_env.observation import Observation
+from scripts.bench_machine import commit, describe_machine, release_memory, timed, versions
 from train_RL_agents.priorities import SumTree, weight_of_priority
 from train_RL_agents.replay import DeviceReplay, ReplayConfig, TransitionLayout
 

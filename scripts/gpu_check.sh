@@ -5,11 +5,11 @@
 #   scripts/gpu_check.sh [FOLDER]
 #
 # Builds the CUDA operators with the torch that is there, runs the CUDA tests, compute-sanitizer's
-# memcheck and initcheck and a short training of every agent, and measures (scripts/bench.py).
+# memcheck and initcheck and a short training of every agent, and measures (bench*.py).
 # FOLDER (else $OUT, else docs/benchmarks) gets gpu_check.json (device, commit, command, every check),
-# gpu_bench.json, gpu_training.json and gpu_check.log. Files of these names that lie there go first;
-# the new ones are written anew after every check and every row of a benchmark, so that what stops
-# the script loses only what it was at.
+# gpu_bench.json, gpu_training.json, gpu_replay.json and gpu_check.log. Files of these names that lie
+# there go first; the new ones are written anew after every check and every row of bench.py, so that
+# what stops the script loses only what it was at.
 #
 # Variables: PYTHON is the interpreter (else .venv/bin/python, else python3); PYTHONPATH may hold
 # packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the time for everything (530).
@@ -48,12 +48,13 @@ export PYTHONUNBUFFERED=1
 readonly limit_s=${GPU_CHECK_LIMIT_S:-530}
 # Time limits in seconds. Those of one line run side by side; the lines, and 10 s for the start, add
 # up to the 530. bash counts SECONDS from the script's start.
-readonly build_s=150
+readonly build_s=140
 readonly operators_s=30
-readonly tests_s=120 sanitizer_s=120
+readonly tests_s=115 sanitizer_s=115
 readonly agent_s=70
-readonly bench_s=70
-readonly bench_training_s=80
+readonly bench_s=65
+readonly bench_training_s=75
+readonly bench_replay_s=25
 
 scratch=$(mktemp -d) || refuse "cannot make a temporary folder: set TMPDIR"
 trap 'rm -rf -- "$scratch"' EXIT
@@ -63,7 +64,7 @@ answer=$("$python" -m scripts.gpu_check_record begin "$scratch" "$COMMAND") || e
   read -r -a agents
   read -r -a cuda_tests
 } <<<"$answer"
-rm -f -- "$folder"/gpu_{check,bench,training}.json "$folder/gpu_check.log"
+rm -f -- "$folder"/gpu_{check,bench,training,replay}.json "$folder/gpu_check.log"
 
 # record note|finish|stop: writes gpu_check.json and gpu_check.log; all but note print the verdict.
 record() {
@@ -175,5 +176,7 @@ alone bench "$bench_s" "$python" scripts/bench.py --device cuda --modes step inf
   --json "$folder/gpu_bench.json"
 alone bench_training "$bench_training_s" "$python" scripts/bench.py --device cuda --modes train \
   --repeats 3 --seconds 1 --json "$folder/gpu_training.json"
+alone bench_replay "$bench_replay_s" "$python" scripts/bench_replay.py --quick --device cuda \
+  --json "$folder/gpu_replay.json"
 
 finish

@@ -45,7 +45,8 @@ def load_config(
         overrides: ``key=value`` with dotted keys.
 
     Returns:
-        The settings (with the first seed), all seeds, and the output folder, if a file names one.
+        The settings (with the first seed), all seeds, and the folder for the folders of runs, if a
+        file names one.
 
     Raises:
         SettingsError: a file is missing or damaged, a key unknown, or a value wrong.

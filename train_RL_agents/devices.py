@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from marinenav_env import ops
-from marinenav_env.checks import check_device
+from marinenav_env.checks import ConfigError, check_device
 
 
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
@@ -13,12 +13,19 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
 
     Args:
         name: ``auto``, ``cpu`` or ``cuda``.
-        local_rank: number of the GPU.
+        local_rank: number of the process on this machine, and of its GPU.
 
     Raises:
-        ConfigError: the device is not there.
+        ConfigError: the device is not there, or the machine has no GPU of that number.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() and ops.has_cuda() else "cpu"
     device = check_device(name)
-    return torch.device("cuda", local_rank) if device.type == "cuda" else device
+    if device.type == "cpu":
+        return device
+    if local_rank >= torch.cuda.device_count():
+        raise ConfigError(
+            f"process {local_rank} of this machine has no GPU of its own, there are "
+            f"{torch.cuda.device_count()}: start as many with --nproc-per-node"
+        )
+    return torch.device("cuda", local_rank)

@@ -1,10 +1,14 @@
-"""Ctrl-C and SIGTERM: the loop is asked to save and leave; a second Ctrl-C leaves at once."""
+"""Ctrl-C and SIGTERM: the loop is asked to save and leave; a second Ctrl-C leaves at once.
+
+Work that has nothing to save ends at the first one.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -44,4 +48,23 @@ class Interruption:
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class SignalError(Exception):
+    """A signal came; the argument is it."""
+
+
+@contextmanager
+def signals_raised() -> Iterator[None]:
+    """While entered, a signal raises `SignalError` where it comes."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SignalError(signal.Signals(number))
+
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)

@@ -100,7 +100,10 @@ PUBLISHED: dict[str, Callable[[Path], dict[str, Tensor]]] = {".npz": _read_npz, 
 
 
 def _published(path: Path, device: torch.device) -> Policy:
-    """Find the first agent whose acting network has exactly these weights."""
+    """Find the agent whose acting network has exactly these weights.
+
+    Agents that are alike in this are named together, since they act alike.
+    """
     try:
         weights = PUBLISHED[path.suffix](path)
     except FileNotFoundError as error:
@@ -113,15 +116,21 @@ def _published(path: Path, device: torch.device) -> Policy:
         zipfile.BadZipFile,
     ) as error:
         raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error
+    alike = []
     for name in AGENTS:
         config = published_config(name)
         agent = build_agent(config, device)
         try:
-            load_published(agent.actor, weights)
+            load_published(agent.actor, agent.published_names(weights))
         except RuntimeError:
             continue
-        return Policy(agent, config, {"file": path.name})
-    raise CheckpointError(
-        f"{path} fits the network of no agent ({', '.join(AGENTS)}): "
-        "give the weights under their published names"
-    )
+        alike.append((agent, config))
+    if not alike:
+        raise CheckpointError(
+            f"{path} fits the network of no agent ({', '.join(AGENTS)}): "
+            "give the weights under their published names"
+        )
+    names = " or ".join(agent.name for agent, _ in alike)
+    agent, config = alike[0]
+    agent.name = names
+    return Policy(agent, config, {"file": path.name})

@@ -14,6 +14,9 @@ from marinenav_env.observation import Observation
 from train_RL_agents.priorities import SumTree
 from train_RL_agents.settings import Settings, SettingsError, setting
 
+CONTAINER = Path("/sys/fs/cgroup")
+"""Where a container sees its own control group."""
+
 
 @dataclasses.dataclass(frozen=True)
 class ReplayConfig(Settings):
@@ -93,17 +96,34 @@ def required_bytes(config: ReplayConfig, layout: TransitionLayout) -> int:
     return slots * transition + row + counters + SumTree.required_bytes(slots, layout.slots_per_row)
 
 
-def free_bytes(device: torch.device) -> int:
+def free_bytes(device: torch.device) -> float:
     """Return the memory that can still be allocated on ``device``, in bytes."""
     if device.type == "cuda":
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+                machine = int(line.split()[1]) * 1024
+    return min(machine, container_bytes(CONTAINER))
+
+
+def container_bytes(group: Path) -> float:
+    """Return the bytes that a container's memory limit leaves; infinity without one.
+
+    Args:
+        group: folder of its control group, version 2.
+    """
+    try:
+        limit = float((group / "memory.max").read_text().replace("max", "inf"))
+        used = int((group / "memory.current").read_text())
+        statistics = (group / "memory.stat").read_text().split()
+        cache = int(statistics[statistics.index("inactive_file") + 1])  # given back when needed
+    except (OSError, ValueError):
+        return math.inf
+    return max(0.0, limit - used + cache)
 
 
 def check_memory(

@@ -86,7 +86,7 @@ class RunStatistics:
             updates: updates of each process in the interval.
         """
         env = self._env
-        scalars = [env.robot_steps(), env.bad_actions().sum()]
+        scalars = [env.robot_steps(), env.bad_actions().sum(), env.non_finite_robots()]
         parts = [
             env.read_stats().flatten().double(),
             self._returns,
@@ -147,7 +147,7 @@ class GatheredStatistics:
         stats, returns, self._actions, self._metrics, scalars = parts
         self._stats = stats.view(statistics.stages, len(STATS))
         self._returns = returns.view(statistics.stages, RETURN_BINS)
-        self.robot_steps, self.bad_actions = scalars.unbind()
+        self.robot_steps, self.bad_actions, self.non_finite_robots = scalars.unbind()
 
     def train(self) -> dict[str, Any]:
         """Return what the label ``train`` records: all stages together, actions, updates."""
@@ -162,6 +162,7 @@ class GatheredStatistics:
             **metrics,
             "robot_steps": self.robot_steps,
             "bad_actions": self.bad_actions,
+            "non_finite_robots": self.non_finite_robots,
         }
 
     def by_stage(self) -> Iterator[tuple[str, dict[str, Any]]]:

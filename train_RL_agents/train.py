@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import re
 import signal
 import sys
@@ -139,7 +140,8 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
         raise SettingsError(f"seed is {seeds}: each makes one run of the sweep; give each once")
     configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
     moment = processes.agree(datetime.now().strftime("%Y%m%d-%H%M%S"))
-    output_dir = Path(arguments.output or folder or f"runs/{config.agent}-{moment}")
+    output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
+    check_writable(output_dir)
     taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)
     if taken or (output_dir / sweep.SWEEP).exists():
         raise SettingsError(
@@ -153,6 +155,21 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     if processes.first:
         sweep.write_sweep(output_dir, seeds, plain(config))
     train_seeds(configs, output_dir, processes)
+
+
+def check_writable(folder: Path) -> None:
+    """Check that a folder can be made, or written to.
+
+    Raises:
+        SettingsError: it cannot.
+    """
+    folder = folder.absolute()
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise SettingsError(
+            f"output is {str(folder)!r}, and {str(existing)!r} is no folder to write to: give "
+            "another one with --output"
+        )
 
 
 def resume(arguments: argparse.Namespace, processes: Processes) -> None:

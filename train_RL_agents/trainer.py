@@ -18,7 +18,7 @@ from train_RL_agents.analysis import AnalysisReceiver, Record, cut_back, missing
 from train_RL_agents.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
 from train_RL_agents.config import TrainConfig
 from train_RL_agents.evaluation import StageResult, table_as_json
-from train_RL_agents.interruption import Interruption
+from train_RL_agents.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.learner import Learner
 from train_RL_agents.processes import Processes
 from train_RL_agents.progress import Progress
@@ -89,8 +89,16 @@ class TorchRLTrainer:
             DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
             ProcessLostError: another process died.
         """
-        config, counters = self.config, self.counters
         self.receiver = AnalysisReceiver(self.output_dir if self.processes.first else None)
+        try:
+            self.run_to_the_end()
+            return self.finish()
+        finally:
+            self.receiver.close()
+
+    def run_to_the_end(self) -> None:
+        """Collect and learn, and report when it is due; arguments and errors as `train`."""
+        config, counters = self.config, self.counters
         if not self.started:
             self.learner.start(self._stages())
             self.started = True
@@ -111,7 +119,6 @@ class TorchRLTrainer:
                     progress.move_to(counters.step)
                 else:
                     break
-        return self.finish()
 
     def iterate(self) -> None:
         """Take one decision in every world, and do the updates that the replay ratio asks for."""
@@ -169,13 +176,24 @@ class TorchRLTrainer:
         return record
 
     def finish(self) -> list[StageResult]:
-        """Do the final evaluation and close the files."""
-        results = []
-        if self.evaluation is not None:
-            results = self.evaluation.final(self.receiver, self.counters)
-            content = json.dumps(table_as_json(results), indent=1).encode()
-            write_atomically(self.output_dir / EVALUATION, lambda file: file.write(content))
-        self.receiver.close()
+        """Do the final evaluation; all steps are saved by now.
+
+        Raises:
+            InterruptedRunError: a signal came.
+        """
+        if self.evaluation is None:
+            return []
+        try:
+            with signals_raised():
+                results = self.evaluation.final(self.receiver, self.counters)
+                content = json.dumps(table_as_json(results), indent=1).encode()
+                write_atomically(self.output_dir / EVALUATION, lambda file: file.write(content))
+        except SignalError as stop:
+            received = stop.args[0]
+            saved = self.checkpoints.path(self.counters.step)
+            raise InterruptedRunError(
+                f"stopped by {received.name} in the final evaluation; saved to {saved}", received
+            ) from stop
         return results
 
     # ---- at a log -----------------------------------------------------------------------------
@@ -216,6 +234,8 @@ class TorchRLTrainer:
         names = non_finite(record)
         if names:
             problems.append(f"{', '.join(names)} not finite")
+        if record["non_finite_robots"]:
+            problems.append(f"the state of {record['non_finite_robots']:.0f} robots not finite")
         if record["bad_actions"]:
             problems.append(self._unusable_actions())
         if not problems:
@@ -321,7 +341,6 @@ class TorchRLTrainer:
             InterruptedRunError: always.
         """
         path = self.save()
-        self.receiver.close()
         received = interruption.received
         name = received.name if received else "a signal to another process"
         raise InterruptedRunError(

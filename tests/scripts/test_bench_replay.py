@@ -9,19 +9,11 @@ import pytest
 import torch
 from scipy import stats
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-
-
-@pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    import bench_replay
-
-    return bench_replay
+from scripts import bench_replay as bench
 
 
 @pytest.mark.parametrize("structure", ["FlatSum", "NumpySumTree"])
-def test_the_structures_compared_draw_in_proportion(bench, structure: str) -> None:
+def test_the_structures_compared_draw_in_proportion(structure: str) -> None:
     torch.manual_seed(0)
     np.random.seed(0)
     priorities = torch.rand(1000) + 1e-3
@@ -34,7 +26,7 @@ def test_the_structures_compared_draw_in_proportion(bench, structure: str) -> No
     assert stats.chisquare(counts, 200_000 * expected / expected.sum()).pvalue > 1e-3
 
 
-def test_records_name_every_method_and_its_ratio(bench) -> None:
+def test_records_name_every_method_and_its_ratio() -> None:
     rows = bench.run((25_000,), 1, torch.device("cpu"))
     assert len(rows) == len(bench.BATCHES) * 7
     for row in rows:
@@ -45,7 +37,7 @@ def test_records_name_every_method_and_its_ratio(bench) -> None:
         assert row["ratio"] == pytest.approx(row["total_us"] / base["total_us"])
 
 
-def test_the_script_writes_json(bench, monkeypatch, tmp_path: Path) -> None:
+def test_the_script_writes_json(monkeypatch, tmp_path: Path) -> None:
     path = tmp_path / "replay.json"
     monkeypatch.setattr(bench, "ENTRIES", (25_000,))
     options = ["--quick", "--device", "cpu", "--json", str(path)]

@@ -112,7 +112,8 @@ def test_passes_and_says_what_the_device_does_not_allow(tmp_path, pretender):
     result = run(tmp_path, PYTHON=pretender, PATH=path)
     assert result.returncode == 0, result.stderr
     checks = checks_of(tmp_path)
-    assert {"build", "operators", "bench", "bench_training", "tests", *AGENT_CHECKS} == {
+    benches = {"bench", "bench_training", "bench_replay"}
+    assert {"build", "operators", "tests", *benches, *AGENT_CHECKS} == {
         name for name, status in checks.items() if status == "passed"
     }
     assert checks["memcheck"] == checks["initcheck"] == "skipped"
@@ -165,7 +166,7 @@ def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
     checks = checks_of(tmp_path)
     assert checks.pop("build") == checks.pop("operators") == "passed"
     assert checks.pop("tests") == "failed"
-    assert {"bench", "bench_training", *AGENT_CHECKS} <= checks.keys()
+    assert {"bench", "bench_training", "bench_replay", *AGENT_CHECKS} <= checks.keys()
     assert set(checks.values()) == {"skipped"}
     assert "tests failed" in result.stdout
     assert "not finished within" in result.stdout
@@ -211,7 +212,13 @@ def test_record_begins_with_the_machine():
 def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
     out = tmp_path / "out"
     out.mkdir()
-    for name in ("gpu_bench.json", "gpu_training.json", "gpu_check.json", "gpu_check.log"):
+    for name in (
+        "gpu_bench.json",
+        "gpu_training.json",
+        "gpu_replay.json",
+        "gpu_check.json",
+        "gpu_check.log",
+    ):
         (out / name).write_text("old")
     run(tmp_path, PYTHON=pretender, FAIL="setup.py")
     assert sorted(path.name for path in out.iterdir()) == ["gpu_check.json", "gpu_check.log"]
@@ -224,7 +231,7 @@ def test_time_limits_add_up():
     whole = int(re.search(r"limit_s=\$\{GPU_CHECK_LIMIT_S:-(\d+)\}", text)[1])
     lines = re.findall(r"^readonly ((?:\w+_s=\d+ ?)+)$", text, re.MULTILINE)
     limits = [max(int(part.split("=")[1]) for part in line.split()) for line in lines]
-    assert len(limits) == 6
+    assert len(limits) == 7
     assert sum(limits) + 10 == whole <= 540
 
 

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from marinenav_env import ops
+from marinenav_env.checks import ConfigError
 from train_RL_agents import checkpoint, train
 from train_RL_agents.analysis import read_metrics
+from train_RL_agents.devices import choose_device
 from train_RL_agents.processes import Processes
 
 ROOT = Path(train.__file__).parent.parent
@@ -35,10 +38,14 @@ torchrun = pytest.mark.skipif(
 
 
 def start(folder, *arguments):
+    return run_two("--output", str(folder), *SHORT, *arguments)
+
+
+def run_two(*arguments):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
     command += ["--master-port", "0", "--standalone", str(ROOT / "train_RL_agents" / "train.py")]
     return subprocess.Popen(
-        [*command, "--device", "cpu", "--output", str(folder), *SHORT, *arguments],
+        [*command, "--device", "cpu", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -64,6 +71,15 @@ def test_processes_of_a_machine_share_its_cpu_but_no_gpu(monkeypatch):
     assert processes.sharing(torch.device("cpu")) == 4
     assert processes.sharing(torch.device("cuda", 1)) == 1
     assert Processes().sharing(torch.device("cpu")) == 1
+
+
+def test_a_process_without_a_gpu_of_its_own_is_told_so(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(ops, "has_cuda", lambda: True)
+    assert choose_device("auto", 1) == torch.device("cuda", 1)
+    with pytest.raises(ConfigError, match=r"process 2 .* there are 2: start as many"):
+        choose_device("auto", 2)
 
 
 PAIR = """
@@ -134,8 +150,9 @@ def test_a_signal_to_several_processes_is_heard_between_logs(tmp_path):
 
 
 @torchrun
-def test_a_dying_process_ends_the_run_and_leaves_a_checkpoint(tmp_path):
-    process = start(tmp_path, "total_steps=10_000_000")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path, rank):
+    process = start(tmp_path, "total_steps=4_800")
     metrics = tmp_path / "metrics.jsonl"
     while not metrics.exists() or metrics.read_text().count('"train"') < 3:
         time.sleep(0.05)
@@ -143,13 +160,21 @@ def test_a_dying_process_ends_the_run_and_leaves_a_checkpoint(tmp_path):
     workers = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
     )
-    victim = int(workers.stdout.split()[-1])
-    os.kill(victim, signal.SIGKILL)
+    os.kill(int(workers.stdout.split()[rank]), signal.SIGKILL)
     killed = time.monotonic()
     output, _ = process.communicate(timeout=120)
     assert time.monotonic() - killed < 30
     assert process.returncode != 0
     assert "lost contact with another one" in output
-    newest = checkpoint.newest(tmp_path)
     assert f"--resume {tmp_path}" in output
-    assert checkpoint.load(newest)["step"] >= 240
+    assert checkpoint.load(checkpoint.newest(tmp_path))["step"] >= 240
+
+    resumed = run_two("--resume", str(tmp_path))
+    output, _ = resumed.communicate(timeout=300)
+    assert resumed.returncode == 0, output
+    folder = checkpoint.CheckpointFolder(tmp_path / "checkpoints")
+    first, second = (checkpoint.load(folder.path(4_800, rank))["model"] for rank in (0, 1))
+    for name, value in first["networks"].items():
+        assert torch.equal(value, second["networks"][name]), name
+    steps = [r["step"] for r in read_metrics(metrics) if r["mode"] == "train"]
+    assert steps == list(range(120, 4_801, 120))

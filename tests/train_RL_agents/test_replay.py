@@ -1,6 +1,7 @@
 """What the replay stores and returns: windows, who is sampled, resuming, refusals."""
 
 import functools
+import math
 
 import pytest
 import torch
@@ -387,6 +388,17 @@ def test_processes_share_the_free_memory_of_a_device(monkeypatch) -> None:
 
 def test_free_memory_is_plausible(device: str) -> None:
     assert 2**28 < replay_layout.free_bytes(torch.device(device)) < 2**50
+
+
+def test_free_memory_is_what_a_container_may_still_take(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(replay_layout, "CONTAINER", tmp_path)
+    unlimited = replay_layout.container_bytes(tmp_path)
+    (tmp_path / "memory.current").write_text("900000\n")
+    (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 300000\nslab 1\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert replay_layout.container_bytes(tmp_path) == unlimited == math.inf
+    (tmp_path / "memory.max").write_text("1000000\n")
+    assert replay_layout.free_bytes(CPU) == 1_000_000 - 900_000 + 300_000
 
 
 @pytest.mark.parametrize("wrong", range(7))

@@ -22,7 +22,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.analysis import read_metrics
 from train_RL_agents.config_files import config_from_plain, load_config
 from train_RL_agents.interruption import Interruption
-from train_RL_agents.processes import ProcessLostError
+from train_RL_agents.processes import Processes, ProcessLostError
 from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
 from train_RL_agents.trainer import TorchRLTrainer
 
@@ -223,6 +223,43 @@ def test_no_update_before_the_warm_up(tmp_path):
     assert run.counters.updates == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_final_evaluation_leaves_at_once(tmp_path, monkeypatch, number):
+    run = trainer(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(run.evaluation, "final", lambda *_: signal.raise_signal(number))
+        name = signal.Signals(number).name
+        with pytest.raises(InterruptedRunError, match=f"{name} in the final evaluation") as raised:
+            run.train()
+    assert raised.value.received == number
+    newest = checkpoint.newest(tmp_path)
+    assert str(newest) in str(raised.value)
+    assert (tmp_path / "summary.json").exists()
+    resumed = trainer(tmp_path)
+    resumed.resume(newest)
+    assert len(resumed.train()) == 6
+    assert (tmp_path / "evaluation.json").exists()
+
+
+def test_the_best_evaluation_is_kept(tmp_path, monkeypatch):
+    results = iter((0.5, 0.9, 0.3))
+    monkeypatch.setattr("train_RL_agents.trainer.mean_success", lambda _: success[0])
+    run = trainer(tmp_path, "evaluation.interval_steps=200")
+    success = [0.0]
+    evaluate = run.evaluate
+
+    def evaluate_next(evaluation):
+        success[0] = next(results)
+        evaluate(evaluation)
+
+    run.evaluate = evaluate_next
+    run.train()
+    assert list(results) == []
+    best = checkpoint.load(tmp_path / "checkpoints" / "best.pt")
+    assert best["step"] == 402
+    assert run.counters.best_success == 0.9
+
+
 def test_resume_without_replay_warms_up_again(tmp_path):
     run = trainer(tmp_path, "checkpoint.with_replay=false")
     run.train()
@@ -242,6 +279,21 @@ def test_non_finite_loss_stops_with_quantity_step_and_dump(tmp_path):
     (dump,) = tmp_path.glob("diverged_102_0.pt")
     assert str(dump) in str(raised.value)
     assert checkpoint.load(dump)["step"] == 102
+    assert (tmp_path / "summary.json").exists()
+
+
+def test_non_finite_state_stops_the_run(tmp_path):
+    run = trainer(tmp_path)
+    collect = run.learner.collect
+
+    def collect_then_break():
+        collect()
+        if run.counters.step == 96:
+            run.learner.env.state.robot_field("x")[1, 2] = float("inf")
+
+    run.learner.collect = collect_then_break
+    with pytest.raises(DivergedRunError, match=r"at step 102: .*state of 1 robots not finite"):
+        run.train()
 
 
 def test_unusable_actions_stop_the_run(tmp_path):
@@ -494,6 +546,52 @@ def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):
     finally:
         gc.enable()
     assert len(earlier) == 2
+
+
+def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypatch):
+    stage = {"num_robots": [3], "num_cores": [0], "num_obstacles": [0], "min_start_goal_dis": [30]}
+    path = tmp_path / "training.json"
+    path.write_text(
+        json.dumps(
+            {
+                "seed": 9,
+                "total_timesteps": 60,
+                "eval_freq": 60,
+                "save_dir": str(tmp_path / "training_data"),
+                "training_schedule": {"timesteps": [0], **stage},
+                "eval_schedule": {"num_episodes": [1], **stage},
+                "agent_type": "DQN",
+            }
+        )
+    )
+    short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
+    short.append("updates.warmup_transitions=100")
+    moments = iter(("first", "second"))
+    monkeypatch.setattr(Processes, "agree", lambda *_: next(moments))
+    for _ in range(2):
+        assert train.main(["--config", str(path), *short]) == 0
+    made = sorted(folder.name for folder in (tmp_path / "training_data").iterdir())
+    assert made == ["DQN-first", "DQN-second"]
+    record = json.loads((tmp_path / "training_data" / "DQN-first" / "run.json").read_text())
+    assert (record["seed"], record["config"]["total_steps"]) == (9, 60)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert train.main(["--output", str(tmp_path / "file" / "run"), *SHORT]) == 1
+    error = capsys.readouterr().err
+    assert "is no folder to write to: give another one with --output" in error
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun):
+    folder, taken = shutil.copytree(finished, tmp_path / "run"), []
+    (folder / "evaluation.json").unlink()
+    monkeypatch.setattr(train, "train_one", lambda config, *_: taken.append(config.compile))
+    where = ["--resume", str(folder)] if begun else ["--output", str(tmp_path / "new")]
+    assert train.main(where) == 0
+    assert train.main([*where, "--no-compile"]) == 0
+    assert taken == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import abc
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -145,6 +145,11 @@ class Agent(nn.Module, abc.ABC):
     def published_config(cls) -> AgentConfig:
         """Return the settings with which the published weights of this algorithm act."""
         return cls.Config()
+
+    @classmethod
+    def published_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return published weights of `actor` under the names that they have here."""
+        return dict(weights)
 
     @abc.abstractmethod
     def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +26,8 @@ from train_RL_agents.networks import HIDDEN_WIDTH, EncodedNetwork, InputScale, O
 from train_RL_agents.settings import SettingsError, setting
 
 HESSEL = "Hessel et al. 2018, table 1"
+PUBLISHED_LAYER = re.compile(r"(hidden_layer|output_layer)_([va])(_2)?\.(weight|bias)_(mu|sigma)")
+STREAMS = {"v": "value_stream", "a": "advantage_stream"}
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,23 @@ class Rainbow(Agent):
         """Return the support."""
         return {"support": self.support.tolist()}
 
+    @classmethod
+    def published_config(cls) -> RainbowConfig:
+        """Return settings with the support on which the published weights were trained."""
+        return cls.Config(v_min=-1.0, v_max=1.0)
+
+    @classmethod
+    def published_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return published weights of `actor` under the names that they have here.
+
+        The last draw of the noise, which the published files hold too, is left out.
+        """
+        return {
+            PUBLISHED_LAYER.sub(_layer_here, name): value
+            for name, value in weights.items()
+            if not name.endswith("_epsilon")
+        }
+
     def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return the action `[...]` of the largest expected value, without noise."""
         return self._values(network(observation)).argmax(-1)
@@ -243,6 +264,12 @@ class Rainbow(Agent):
         action = self._values(chooser.float().softmax(-1)).argmax(-1)  # [B]
         p = select(logits, action).float().softmax(-1)  # [B, Z]
         return losses.categorical_projection(p, batch.reward, batch.discount, self.support)
+
+
+def _layer_here(match: re.Match[str]) -> str:
+    layer, stream, number, kind, part = match.groups(default="")
+    suffix = "" if part == "mu" else f"_{part}"
+    return f"{STREAMS[stream]}.{layer}{number}.{kind}{suffix}"
 
 
 def select(logits: Tensor, action: Tensor) -> Tensor:
