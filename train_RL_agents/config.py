@@ -23,7 +23,7 @@ CHOICE = "this project"
 class CurriculumConfig(Settings):
     """Which scenarios the worlds draw, and when."""
 
-    mode: str = setting("mixed", unit="-", source=MEASURED, choices=("sequential", "mixed"))
+    mode: str = setting("mixed", unit="-", source=CHOICE, choices=("sequential", "mixed"))
     """sequential: all worlds in one stage after another. mixed: worlds spread over all stages."""
     stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
     starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
@@ -55,7 +55,7 @@ class ExplorationConfig(Settings):
 
     epsilon_start: float = setting(0.6, unit="-", source=MEASURED, low=0.0, high=1.0)
     epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
-    ramp_share: float = setting(0.4, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
+    ramp_share: float = setting(0.4, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
     spread: float = setting(0.0, unit="-", source="Horgan et al. 2018", low=0.0)
     """Exponent by which robots explore differently, from epsilon to epsilon ** (1 + spread)."""
     action_noise: float = setting(0.0, unit="share of half the range", source=CHOICE, low=0.0)
@@ -72,9 +72,9 @@ class UpdateConfig(Settings):
     )
     warmup_transitions: int = setting(5_000, unit="robot transitions", source=CHOICE, low=0)
     """Stored before the first update."""
-    decay_from: float = setting(0.6, unit="share of the run", source=MEASURED, low=0.0, high=1.0)
+    decay_from: float = setting(0.6, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
     """Where the learning rates begin their linear way down."""
-    decay_to: float = setting(0.1, unit="-", source=MEASURED, low=0.0, high=1.0)
+    decay_to: float = setting(0.1, unit="-", source=CHOICE, low=0.0, high=1.0)
     """Learning rates at the end, as a share of those at the start."""
 
 

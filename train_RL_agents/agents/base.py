@@ -54,7 +54,7 @@ class AgentConfig(Settings):
     the learned one at every update; 0 acts with the learned network itself."""
     max_grad_norm: float | None = setting(10.0, unit="-", source=CHOICE, low=1e-9)
     """Gradients of a network are scaled down to this Euclidean norm; null leaves them alone."""
-    autocast: bool | None = setting(None, unit="-", source=MEASURED)
+    autocast: bool | None = setting(None, unit="-", source="docs/scaling.md")
     """Learn and explore with bfloat16 products; losses and `act` stay in float32. null does so
     where the device has instructions for them (GPUs from compute capability 8.0, CPUs with AMX
     or AVX-512 BF16)."""
