@@ -41,6 +41,7 @@ from train_RL_agents.trainer import EVALUATION
 INTERVAL = 256  # steps between checkpoints, and between records
 WORLDS = 8
 SETTINGS = (
+    "device=cpu",
     f"worlds={WORLDS}",
     "threads=1",
     "total_steps=2560",

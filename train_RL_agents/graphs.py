@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
 WARM_UP_CALLS = 3
 """Calls run eagerly before the capture, so that lazily created handles and buffers exist."""
+
+
+@cache
+def side_stream(device: torch.device) -> torch.cuda.Stream:
+    """Return the stream on which everything on a device is warmed up and captured.
+
+    It is one, since the memory that a stream has used is only used again on it.
+    """
+    return torch.cuda.Stream(device)
 
 
 class CapturedStep:
@@ -55,8 +66,7 @@ class CapturedStep:
 
     def _warm_up(self) -> None:
         """Run on a side stream, as a capture will: memory of the default stream is not reused."""
-        current = torch.cuda.current_stream(self._device)
-        side = torch.cuda.Stream(self._device)
+        current, side = torch.cuda.current_stream(self._device), side_stream(self._device)
         side.wait_stream(current)
         with torch.cuda.stream(side):
             self._function()
@@ -64,9 +74,16 @@ class CapturedStep:
 
     def _capture(self) -> None:
         """Record the function without running it."""
-        graph = torch.cuda.CUDAGraph()
-        for generator in self._generators:
-            graph.register_generator_state(generator)
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            self._function()
+        side = side_stream(self._device)
+        gc.collect()
+        gc.disable()  # a graph that dies within the capture would break it
+        try:
+            with torch.cuda.device(self._device):
+                graph = torch.cuda.CUDAGraph()
+                for generator in self._generators:
+                    graph.register_generator_state(generator)
+                with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
+                    self._function()
+        finally:
+            gc.enable()
         self._graph = graph

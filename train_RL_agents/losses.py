@@ -62,17 +62,14 @@ def categorical_projection(
     Returns:
         m `[B, Z]`, a distribution over the same support.
     """
-    low, high, last = support[0], support[-1], support.shape[0] - 1
-    step = (high - low) / last  # []
+    low, last = support[0], support.shape[0] - 1
+    step = (support[-1] - low) / last  # []
     z = reward.unsqueeze(-1) + discount.unsqueeze(-1) * support  # [B, Z]
-    b = (torch.clamp(z, low, high) - low) / step  # [B, Z], position in units of atoms
-    lower = b.floor().clamp(0, last)  # [B, Z]
-    share = b - lower  # [B, Z], what the upper neighbour gets
-    upper = (lower + 1).clamp(max=last)  # [B, Z]
-    m = torch.zeros_like(probabilities)  # [B, Z]
-    m.scatter_add_(1, lower.long(), probabilities * (1 - share))
-    m.scatter_add_(1, upper.long(), probabilities * share)
-    return m
+    b = ((z - low) / step).clamp(0, last)  # [B, Z], position in units of atoms
+    atoms = torch.arange(last + 1, device=b.device, dtype=b.dtype)
+    # Each p goes to the two nearest atoms; as a product, since atomic sums on a GPU have no order.
+    share = functional.relu_(1 - (b.unsqueeze(-1) - atoms).abs_())  # [B, Z, Z]
+    return (probabilities.unsqueeze(-2) @ share).squeeze(-2)  # [B, Z]
 
 
 def categorical_cross_entropy(log_p: Tensor, m: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ def policy_file(path: Path) -> Path:
 
 def _read_checkpoint(path: Path, device: torch.device) -> Policy:
     """Build the agent of a checkpoint, with its weights."""
-    state = load(path, device)
+    state = load(path)  # on the CPU: the agent takes what it needs of it to its device
     try:
         config = config_from_plain(state["config"])
         agent = build_agent(config, device)

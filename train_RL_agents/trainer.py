@@ -166,6 +166,8 @@ class TorchRLTrainer:
         evaluates = self.due(self.config.evaluation.interval_steps)
         saves = self.due(self.config.checkpoint.interval_steps)
         with self.timed(collecting=True):
+            self.wait_for_device()
+        with self.timed(collecting=True):
             record = self.log()
         if evaluates and self.evaluation is not None:
             with self.timed():
@@ -174,6 +176,11 @@ class TorchRLTrainer:
             with self.timed():
                 self.save()
         return record
+
+    def wait_for_device(self) -> None:
+        """Let the device finish, so that its time counts in the interval that it worked in."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def finish(self) -> list[StageResult]:
         """Do the final evaluation; all steps are saved by now.

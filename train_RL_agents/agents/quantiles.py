@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from marinenav_env.config import VesselConfig
 from marinenav_env.observation import EGO_FEATURES, Observation
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, AgentConfig
 from train_RL_agents.networks import ObservationDims
 from train_RL_agents.settings import setting
 
-OWN_RADIUS = 0.5 * (5.0**2 + 2.5**2) ** 0.5  # m, circle around the published hull of 5.0 x 2.5 m
+OWN_RADIUS = VesselConfig().radius  # m, of the published hull
 CALM_DISTANCE = 10.0  # m, published surface distance from which the adaptive risk level is 1
 
 
