@@ -76,6 +76,7 @@ class CapturedStep:
         """Record the function without running it."""
         side = side_stream(self._device)
         gc.collect()
+        collects = gc.isenabled()
         gc.disable()  # a graph that dies within the capture would break it
         try:
             with torch.cuda.device(self._device):
@@ -85,5 +86,6 @@ class CapturedStep:
                 with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
                     self._function()
         finally:
-            gc.enable()
+            if collects:
+                gc.enable()
         self._graph = graph
