@@ -102,16 +102,18 @@ def test_the_registrys_tests_cover_it(project):
     assert int(re.search(r"(\d+) passed", output)[1]) >= 10
 
 
-def test_it_fits_a_small_problem(project):
-    """As `test_small_problems.py` sets it up; to learn it takes longer than this test should."""
+def test_it_learns_a_small_problem(project):
+    """As `test_small_problems.py` sets it up, but not to the end; random actions return 22."""
     program = (
+        "import torch\n"
         "from tests.train_RL_agents.small_problems import Plan, learn\n"
         "from tests.train_RL_agents.test_small_problems import with_its_problem\n"
+        "torch.manual_seed(0)\n"
         "agent, problem = with_its_problem('QR-DQN')\n"
-        "plan = Plan(worlds=16, steps=40, updates=1, epsilon=0.1, check=40)\n"
-        "print(learn(problem, agent, plan, 1e9))"
+        "plan = Plan(worlds=16, steps=250, updates=4, epsilon=0.1, check=50)\n"
+        "print(learn(problem, agent, plan, 100.0))"
     )
-    assert float(run(project, "-c", program)) > 0.0
+    assert float(run(project, "-c", program)) > 60.0
 
 
 def test_a_diff_that_does_not_fit_is_noticed():
