@@ -153,12 +153,12 @@ class TestCommandLine:
         assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
         assert {c.replay_ratio for c in rows if c.mode == "train"} == {5.1}
 
-    @pytest.mark.parametrize(("operators", "device"), [(True, "cuda"), (False, "cpu")])
-    def test_takes_the_gpu_if_its_operators_are_there(self, operators, device, monkeypatch):
+    @pytest.mark.parametrize(("operators", "taken"), [(True, "cuda"), (False, "cpu")])
+    def test_takes_the_gpu_if_its_operators_are_there(self, operators, taken, monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
         monkeypatch.setattr(ops, "has_cuda", lambda: operators)
-        assert bench.parse([]).device == device
+        assert bench.parse([]).device == taken
 
     def test_ratio_on_a_gpu(self):
         options = bench.parse(["--device", "cuda", "--modes", "train"])
