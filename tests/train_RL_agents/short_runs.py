@@ -1,0 +1,105 @@
+"""Short trainings for the tests of the trainer and of its command."""
+
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from train_RL_agents import train
+from train_RL_agents.analysis import read_metrics
+from train_RL_agents.config_files import load_config
+from train_RL_agents.interruption import Interruption
+from train_RL_agents.run_state import InterruptedRunError
+from train_RL_agents.trainer import TorchRLTrainer
+
+SCRIPT = Path(train.__file__)
+SHORT = [
+    "worlds=6",
+    "total_steps=600",
+    "updates.batch_size=16",
+    "updates.replay_ratio=0.5",
+    "updates.warmup_transitions=100",
+    "replay.capacity=3000",
+    "log.interval_steps=100",
+    "checkpoint.interval_steps=200",
+    "evaluation.interval_steps=400",
+    "evaluation.episodes=1",
+    "evaluation.final_episodes=1",
+    "env.episode.max_steps=40",
+]
+TINY = [*SHORT, "total_steps=12"]
+CPU = torch.device("cpu")
+
+
+def trainer(folder, *overrides, agent="AC-IQN", device=CPU):
+    config, _, _ = load_config(agent=agent, overrides=[*SHORT, *overrides])
+    return TorchRLTrainer(config, folder, device)
+
+
+def flat(state, prefix=""):
+    """Yield (name, value) of nested dictionaries and lists."""
+    entries = state.items() if isinstance(state, dict) else enumerate(state)
+    for key, value in entries:
+        if isinstance(value, dict | list):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def assert_same(first, second, ignored=("elapsed_s", "collecting_s", "files")):
+    first, second = (
+        {name: v for name, v in flat(state) if not any(part in name for part in ignored)}
+        for state in (first, second)
+    )
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value.cpu().nan_to_num(), second[name].cpu().nan_to_num()), name
+        else:
+            assert value == second[name], name
+
+
+def timeless(folder):
+    """Metrics without what depends on the clock."""
+    records = read_metrics(folder / "metrics.jsonl")
+    return [
+        {k: v for k, v in record.items() if k != "elapsed_s" and not k.endswith("_per_s")}
+        for record in records
+    ]
+
+
+class StopAt(Interruption):
+    """Pretends that a signal came once a trainer has passed a step."""
+
+    def __init__(self, runner, step):
+        super().__init__()
+        self._runner, self._step = runner, step
+
+    @property
+    def received(self):
+        return signal.SIGTERM if self._runner.counters.step >= self._step else None
+
+    @received.setter
+    def received(self, value):
+        pass
+
+
+def stop_at(monkeypatch, runner, step):
+    """Train until a signal comes once ``step`` is passed; return the step it stopped at."""
+    with monkeypatch.context() as patch:
+        patch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(runner, step))
+        with pytest.raises(InterruptedRunError) as raised:
+            runner.train()
+    stopped = re.search(r"stopped by SIGTERM at step (\d+); saved to", str(raised.value))
+    return int(stopped[1])
+
+
+def command(folder, *arguments):
+    return [sys.executable, str(SCRIPT), "--output", str(folder), *SHORT, *arguments]
+
+
+def environment():
+    return {"PYTHONPATH": str(SCRIPT.parent.parent), "OMP_NUM_THREADS": "1", "PATH": ""}

@@ -1,0 +1,207 @@
+"""The command train.py: its folders, its sweeps, its signals, and errors before any work."""
+
+import gc
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+import weakref
+
+import pytest
+import torch
+
+from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
+from train_RL_agents import checkpoint, train
+from train_RL_agents.interruption import Interruption
+from train_RL_agents.processes import Processes, ProcessLostError
+from train_RL_agents.trainer import TorchRLTrainer
+
+pytestmark = pytest.mark.usefixtures("short_evaluations")
+
+
+def test_command_line_from_another_folder(tmp_path):
+    done = subprocess.run(
+        command("run", "--agent", "AC-IQN", "--seed", "3"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "95% CI" in done.stdout
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["seed"] == 3
+    assert record["starts"][0]["versions"]["torch"] == torch.__version__
+    rows = json.loads((tmp_path / "run" / "evaluation.json").read_text())["stages"]
+    assert [row["robots"] for row in rows] == [3, 4, 5, 5, 5, 5]
+    assert train.main(["--output", str(tmp_path / "run"), *SHORT]) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_leaves(tmp_path, number):
+    process = subprocess.Popen(
+        command(tmp_path, "total_steps=10_000_000"),
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "metrics.jsonl").exists() or not (
+        (tmp_path / "metrics.jsonl").stat().st_size
+    ):
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=120)
+    assert process.returncode == 128 + number
+    assert f"stopped by {signal.Signals(number).name} at step" in messages
+    newest = checkpoint.newest(tmp_path)
+    assert str(newest) in messages
+    assert checkpoint.load(newest)["step"] > 0
+
+
+def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):
+    output = tmp_path / "sweep"
+    arguments = ["--seed", "0", "1", "--output", str(output), *SHORT, "total_steps=200"]
+    assert train.main(arguments) == 0
+    assert (output / "seed_1" / "evaluation.json").exists()
+    assert (output / "success.png").stat().st_size > 0
+    before = (output / "seed_1" / "metrics.jsonl").read_text()
+    assert train.main(["--resume", str(output)]) == 0
+    assert (output / "seed_1" / "metrics.jsonl").read_text() == before
+
+
+def test_an_interrupted_sweep_is_resumed_as_a_sweep(tmp_path, monkeypatch, capsys):
+    stopped = Interruption()
+    stopped.received = signal.SIGTERM
+    monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: stopped)
+    assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 143
+    assert capsys.readouterr().err.endswith(f"go on with: --resume {tmp_path}\n")
+
+
+def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):
+    earlier = []
+
+    def build(*arguments):
+        assert not any(replay() for replay in earlier)
+        made = TorchRLTrainer(*arguments)
+        earlier.append(weakref.ref(made.learner.replay))
+        return made
+
+    monkeypatch.setattr(train, "TorchRLTrainer", build)
+    gc.disable()  # what frees it must not be chance
+    try:
+        assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 0
+    finally:
+        gc.enable()
+    assert len(earlier) == 2
+
+
+def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypatch):
+    stage = {"num_robots": [3], "num_cores": [0], "num_obstacles": [0], "min_start_goal_dis": [30]}
+    path = tmp_path / "training.json"
+    path.write_text(
+        json.dumps(
+            {
+                "seed": 9,
+                "total_timesteps": 60,
+                "eval_freq": 60,
+                "save_dir": str(tmp_path / "training_data"),
+                "training_schedule": {"timesteps": [0], **stage},
+                "eval_schedule": {"num_episodes": [1], **stage},
+                "agent_type": "DQN",
+            }
+        )
+    )
+    short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
+    short.append("updates.warmup_transitions=100")
+    moments = iter(("first", "second"))
+    monkeypatch.setattr(Processes, "agree", lambda *_: next(moments))
+    for _ in range(2):
+        assert train.main(["--config", str(path), *short]) == 0
+    made = sorted(folder.name for folder in (tmp_path / "training_data").iterdir())
+    assert made == ["DQN-first", "DQN-second"]
+    record = json.loads((tmp_path / "training_data" / "DQN-first" / "run.json").read_text())
+    assert (record["seed"], record["config"]["total_steps"]) == (9, 60)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert train.main(["--output", str(tmp_path / "file" / "run"), *SHORT]) == 1
+    error = capsys.readouterr().err
+    assert "is no folder to write to: give another one with --output" in error
+
+
+def test_records_without_a_checkpoint_are_kept(tmp_path, capsys):
+    (tmp_path / "run.json").write_text('{"config": {}, "starts": []}')
+    (tmp_path / "metrics.jsonl").write_text('{"mode": "train", "step": 6}\n')
+    assert train.main(["--output", str(tmp_path), *TINY]) == 1
+    assert "holds a run" in capsys.readouterr().err
+    assert train.main(["--resume", str(tmp_path)]) == 1
+    assert "no checkpoint under" in capsys.readouterr().err
+    assert (tmp_path / "metrics.jsonl").stat().st_size > 0
+
+
+def test_a_process_lost_before_the_first_checkpoint(tmp_path, monkeypatch, capsys):
+    def lost(*_):
+        raise ProcessLostError("process 0 of 2 lost contact")
+
+    monkeypatch.setattr(TorchRLTrainer, "train", lost)
+    assert train.main(["--output", str(tmp_path), *TINY]) == 1
+    assert f"nothing is saved yet; begin again with: --resume {tmp_path}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--seed", "9"], ["--output", "other"], ["--agent", "DQN"], ["worlds=5", "threads=1"]],
+)
+def test_resume_refuses_options_by_name(capsys, option):
+    with pytest.raises(SystemExit):
+        train.parse(["--resume", "run", *option])
+    assert f"--resume takes no {option[0]}:" in capsys.readouterr().err
+
+
+def test_resume_takes_the_threads_of_the_machine(tmp_path, finished, monkeypatch, capsys):
+    folder, taken = shutil.copytree(finished, tmp_path / "run"), []
+    (folder / "evaluation.json").unlink()
+    monkeypatch.setattr(train, "train_one", lambda config, *_: taken.append(config))
+    assert train.main(["--resume", str(folder), "threads=1"]) == 0
+    assert (taken[0].threads, taken[0].worlds) == (1, 6)
+    assert train.main(["--resume", str(folder), "threads=few"]) == 1
+    assert "threads is 'few'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun):
+    folder, taken = shutil.copytree(finished, tmp_path / "run"), []
+    (folder / "evaluation.json").unlink()
+    monkeypatch.setattr(train, "train_one", lambda config, *_: taken.append(config.compile))
+    where = ["--resume", str(folder)] if begun else ["--output", str(tmp_path / "new")]
+    assert train.main(where) == 0
+    assert train.main([*where, "--no-compile"]) == 0
+    assert taken == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seed", "3", "4", "3"], r"seed is \(3, 4, 3\): .* each once"),
+        (["--seed", "3", "-4"], "seed is -4"),
+        (["worlds=5"], "curriculum.stages has 6 stages for 5 worlds: .*mode=sequential"),
+        (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
+        (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
+        (["--device", "cuda"], "device = 'cuda'"),
+        (["replay.capacity=1e12"], r"replay\.capacity is 1000000000000: .* GiB are free"),
+        (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
+    ],
+)
+def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, message):
+    if "cuda" in arguments and torch.cuda.is_available():
+        arguments = ["--device", "cuda", "device=cpu", "agent=PPO"]
+        message = "agent is 'PPO'"
+    monkeypatch.chdir(tmp_path)
+    assert train.main([*([] if "--resume" in arguments else SHORT), *arguments]) == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert not list(tmp_path.rglob("*.pt"))
