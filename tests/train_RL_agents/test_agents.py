@@ -222,6 +222,31 @@ def test_bfloat16_changes_an_update_only_by_its_rounding(name):
         torch.testing.assert_close(rounded, exact, rtol=0.03, atol=0.0)
 
 
+@pytest.mark.parametrize("name", AGENTS)
+def test_bfloat16_resolves_values_of_the_size_of_returns(name):
+    agent = make_agent(name, autocast=True)
+    layers = [
+        module
+        for path, module in agent.named_modules()
+        if path.endswith("output_layer") and "policy" not in path and "stream" not in path
+    ]
+    if not layers:
+        pytest.skip("its values are means of a distribution")
+    observation, chosen, losses = random_observation(2000), [], []
+    for shift in (0.0, 35.0):  # of all returns: what is better stays better
+        with torch.no_grad():
+            for layer in layers:
+                layer.bias.add_(shift)
+        torch.manual_seed(0)
+        batch = random_batch(agent, 256)._replace(discount=torch.ones(256))
+        if agent.discrete:
+            chosen.append(agent.explore(observation))
+        losses.append(agent.objectives(batch)[0]["critic"].detach())
+    torch.testing.assert_close(*losses, rtol=1e-3, atol=0.0)
+    if agent.discrete:
+        assert (chosen[0] != chosen[1]).double().mean() < 0.005
+
+
 def test_gradients_are_clipped_per_group(agent):
     limit = 1e-3
     agent = type(agent)(dataclasses.replace(agent.config, max_grad_norm=limit))

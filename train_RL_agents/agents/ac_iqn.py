@@ -40,19 +40,19 @@ class ACIQN(DeterministicActorCritic):
         with self.precision():
             hidden = self.critic.hidden(features, taus)  # [B, N, 128]
             theta = self.critic.value(hidden, batch.action)  # [B, N]
-        loss = losses.quantile_huber(theta.float(), target, taus, config.kappa)  # [B]
+        loss = losses.quantile_huber(theta, target, taus, config.kappa)  # [B]
 
         policy_features = self.policy.encode(batch.obs)  # [B, F]
         with self.precision():
             action = self.policy.act(policy_features)  # [B, A]
             value = self.critic.value(self._actor_hidden(batch, features, hidden, taus), action)
-        metrics = {"q_mean": theta.detach().float().mean()}
+        metrics = {"q_mean": theta.detach().mean()}
         if config.prioritized:
-            error = target.mean(1) - theta.detach().float().mean(1)  # [B]
+            error = target.mean(1) - theta.detach().mean(1)  # [B]
             metrics["priority"] = error.abs()
         objectives = {
             "critic": (batch.weight * loss).mean(),
-            "actor": losses.policy_gradient(value.float()),
+            "actor": losses.policy_gradient(value),
         }
         return objectives, metrics
 
@@ -66,7 +66,7 @@ class ACIQN(DeterministicActorCritic):
         with self.precision():
             action = self.target_policy.act(policy_features)  # [B, A]
             value = self.target_critic.value(self.target_critic.hidden(features, taus), action)
-        return losses.td_target(batch.reward, batch.discount, value.float())
+        return losses.td_target(batch.reward, batch.discount, value)
 
     @torch.no_grad()
     def _actor_hidden(self, batch: Batch, features: Tensor, hidden: Tensor, taus: Tensor) -> Tensor:

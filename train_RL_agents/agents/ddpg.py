@@ -39,13 +39,12 @@ class DDPG(DeterministicActorCritic):
             # The action enters after that layer: the actor uses the critic's own pass.
             action = self.policy.act(policy_features)  # [B, A]
             value = self.critic.value(hidden.detach(), action)  # [B]
-        q = q.float()
         metrics = {"q_mean": q.detach().mean()}
         if self.config.prioritized:
             metrics["priority"] = (target - q.detach()).abs()
         objectives = {
             "critic": (batch.weight * losses.squared_td(q, target)).mean(),
-            "actor": losses.policy_gradient(value.float()),
+            "actor": losses.policy_gradient(value),
         }
         return objectives, metrics
 
@@ -57,4 +56,4 @@ class DDPG(DeterministicActorCritic):
         with self.precision():
             action = self.target_policy.act(policy_features)  # [B, A]
             value = self.target_critic.value(self.target_critic.hidden(features), action)  # [B]
-        return losses.td_target(batch.reward, batch.discount, value.float())
+        return losses.td_target(batch.reward, batch.discount, value)

@@ -69,7 +69,7 @@ class DQN(Agent):
         features = self.network.encode(batch.obs)  # [B, F]
         with self.precision():
             values = self.network.head(features)  # [B, A]
-        q = values.gather(1, batch.action.unsqueeze(1)).squeeze(1).float()  # [B]
+        q = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)  # [B]
         loss = losses.q_learning(q, target, self.config.kappa)  # [B]
         metrics = {"q_mean": q.detach().mean()}
         if self.config.prioritized:
@@ -85,5 +85,5 @@ class DQN(Agent):
             chooser = values
             if self.config.double:
                 chooser = self.network.head(self.network.encode(batch.next_obs))  # [B, A]
-        value = values.gather(1, chooser.argmax(1, keepdim=True)).squeeze(1).float()  # [B]
+        value = values.gather(1, chooser.argmax(1, keepdim=True)).squeeze(1)  # [B]
         return losses.td_target(batch.reward, batch.discount, value)

@@ -121,7 +121,7 @@ class IQN(Agent):
         features = self.network.encode(batch.obs)  # [B, F]
         with self.precision():
             quantiles = self.network.head(features, taus)  # [B, N, A]
-        theta = select(quantiles, batch.action).float()  # [B, N]
+        theta = select(quantiles, batch.action)  # [B, N]
         loss = losses.quantile_huber(theta, target, taus, config.kappa)  # [B]
         metrics = {"q_mean": theta.detach().mean()}
         if config.prioritized:
@@ -137,7 +137,7 @@ class IQN(Agent):
         with self.precision():
             quantiles = self.target.head(features, taus)  # [B, M, A]
         value = select(quantiles, quantiles.mean(1).argmax(-1))  # [B, M]
-        return losses.td_target(batch.reward, batch.discount, value.float())
+        return losses.td_target(batch.reward, batch.discount, value)
 
 
 def select(quantiles: Tensor, action: Tensor) -> Tensor:

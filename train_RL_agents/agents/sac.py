@@ -126,14 +126,13 @@ class SAC(Agent):
         features = self.policy.encode(observation)  # [B, F]
         with self.precision():
             mu, log_std = self.policy.head(features)  # [B, A]
-        mu, log_std = mu.float(), log_std.float()
         z = sample(mu, log_std)  # [B, A]
         return squash(z), losses.squashed_log_prob(z, mu, log_std)
 
     @staticmethod
     def _values(critics: nn.ModuleList, hidden: list[Tensor], action: Tensor) -> list[Tensor]:
-        """Return both critics' values, each `[B]` float32."""
-        return [c.value(h, action).float() for c, h in zip(critics, hidden, strict=True)]
+        """Return both critics' values, each `[B]`."""
+        return [c.value(h, action) for c, h in zip(critics, hidden, strict=True)]
 
 
 def sample(mu: Tensor, log_std: Tensor) -> Tensor:
