@@ -28,7 +28,6 @@ from scripts.bench_machine import (
     describe_machine,
     matmul_flops_per_s,
     measure_peaks,
-    versions,
 )
 from scripts.bench_modes import (
     RESETS,
@@ -41,6 +40,7 @@ from scripts.bench_training import measure_training
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.allocator import keep_freed_memory
 from train_RL_agents.devices import choose_device
+from train_RL_agents.run_record import versions
 
 MODES = ("step", "inference", "train")
 WORLDS = (1, 16, 256, 4096, 65536)

@@ -8,7 +8,6 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +15,8 @@ import torch
 
 from train_RL_agents.allocator import return_freed_memory
 from train_RL_agents.precision import multiplies_bfloat16
+from train_RL_agents.run_record import ROOT, source_commit
 
-PACKAGES = ("torch", "torchrl", "tensordict", "numpy")
-ROOT = Path(__file__).resolve().parent.parent
 # float32 lanes of a multiprocessor by compute capability (CUDA C++ Programming Guide, throughput of
 # native arithmetic instructions); the others have 128.
 FEW_LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
@@ -166,24 +164,13 @@ def describe_machine(device: torch.device) -> dict[str, object]:
     }
 
 
-def versions() -> dict[str, str | None]:
-    """Return the versions of Python, CUDA and the packages that matter."""
-    found: dict[str, str | None] = {
-        "python": platform.python_version(),
-        "cuda": torch.version.cuda,
-    }
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
-
-
 def commit() -> dict[str, object]:
     """Return the commit of this source tree and whether files differ from it; None without git."""
-    head, changes = _answer("git", "rev-parse", "HEAD"), _answer("git", "status", "--porcelain")
-    return {"commit": head, "uncommitted_changes": None if changes is None else bool(changes)}
+    changes = _answer("git", "status", "--porcelain")
+    return {
+        "commit": source_commit(),
+        "uncommitted_changes": None if changes is None else bool(changes),
+    }
 
 
 def _cpu_model() -> str:

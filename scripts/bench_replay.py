@@ -23,9 +23,10 @@ from torch import Tensor
 
 from marinenav_env.atomic_files import write_atomically
 from marinenav_env.observation import Observation
-from scripts.bench_machine import commit, describe_machine, release_memory, timed, versions
+from scripts.bench_machine import commit, describe_machine, release_memory, timed
 from train_RL_agents.priorities import SumTree, weight_of_priority
 from train_RL_agents.replay import DeviceReplay, ReplayConfig, TransitionLayout
+from train_RL_agents.run_record import versions
 
 ENTRIES = (100_000, 1_000_000, 10_000_000)
 BATCHES = (256, 2048)

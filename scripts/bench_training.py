@@ -24,6 +24,7 @@ from train_RL_agents.trainer import TorchRLTrainer
 # Rows of the replay: few enough to fill it before measuring, so that it does not grow.
 FEWEST_ROWS, MOST_ROWS = 8, 512
 LOG_EVERY, TRIAL = 100, 10  # iterations
+INTERVALS = ("log", "evaluation", "checkpoint")
 
 
 class Training:
@@ -89,7 +90,8 @@ def training_config(case: Case) -> TrainConfig:
         "updates.batch_size": case.batch_size,
         "updates.warmup_transitions": 0,
         "replay.capacity": min(max(wanted, FEWEST_ROWS * slots), MOST_ROWS * slots),
-        "log.interval_steps": LOG_EVERY * case.worlds,
+        # The trainer corrects the replay ratio over the shortest of its intervals.
+        **{f"{name}.interval_steps": LOG_EVERY * case.worlds for name in INTERVALS},
     }
     config, _, _ = load_config(
         agent=case.agent, overrides=[f"{key}={value}" for key, value in overrides.items()]

@@ -21,7 +21,9 @@ from typing import Any
 import yaml
 from scipy.stats import fisher_exact
 
+from marinenav_env.scenarios import PUBLISHED_STAGES
 from train_RL_agents.pretrained import CONFIG, EVALUATION
+from train_RL_agents.run_record import run_record_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "tests/reference/published_success.json"
 SIGNIFICANT = 0.05
@@ -82,12 +84,14 @@ def compare(
         published: the stages of the published policy.
 
     Raises:
-        ComparisonError: they have different numbers of stages.
+        ComparisonError: these are not the published stages.
     """
-    if len(rows) != len(published):
+    stages = [(row["robots"], row["buoys"]) for row in rows]
+    wanted = [(stage.robots, stage.buoys) for stage in PUBLISHED_STAGES]
+    if stages != wanted:
         raise ComparisonError(
-            f"{len(rows)} stages, the published policy has {len(published)}: evaluate it on the "
-            "published stages"
+            f"stages of (robots, buoys) {stages}, the published policy has {wanted}: evaluate it "
+            "on the published stages"
         )
     return [
         Comparison(row, figure, min(1.0, len(rows) * p_higher(row, figure)))
@@ -134,11 +138,17 @@ def read(path: Path, against: str | None) -> tuple[list[dict[str, Any]], str]:
     except (OSError, ValueError, KeyError) as error:
         raise ComparisonError(f"{file} holds no evaluation ({error})") from error
     if against is None:
-        config = file.with_name(CONFIG)
-        if not config.is_file():
-            raise ComparisonError(f"{file} does not name its algorithm: give --against")
-        against = yaml.safe_load(config.read_text())["agent"]
+        against = _agent_of(file)
     return stages, against
+
+
+def _agent_of(file: Path) -> str:
+    config, record = file.with_name(CONFIG), run_record_of(file)
+    if config.is_file():
+        return yaml.safe_load(config.read_text())["agent"]
+    if record is None:
+        raise ComparisonError(f"{file} does not name its algorithm: give --against")
+    return record["config"]["agent"]
 
 
 def table(path: Path, against: str | None = None) -> str:

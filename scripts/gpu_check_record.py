@@ -83,7 +83,8 @@ def describe(command: str) -> dict[str, object]:
     """Return what the record begins with: machine, commit, versions, command, time."""
     import torch
 
-    from scripts.bench_machine import commit, describe_machine, versions
+    from scripts.bench_machine import commit, describe_machine
+    from train_RL_agents.run_record import versions
 
     return {
         "machine": describe_machine(torch.device("cuda" if torch.cuda.is_available() else "cpu")),

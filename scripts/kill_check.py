@@ -31,11 +31,11 @@ import matplotlib.pyplot  # noqa: F401 - loaded here, once for all processes
 import torch
 
 from marinenav_env.atomic_files import write_atomically
-from scripts.bench_machine import commit, describe_machine, versions
+from scripts.bench_machine import commit, describe_machine
 from train_RL_agents import checkpoint, train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.analysis import METRICS, read_metrics
-from train_RL_agents.run_record import RUN
+from train_RL_agents.run_record import RUN, versions
 from train_RL_agents.trainer import EVALUATION
 
 INTERVAL = 256  # steps between checkpoints, and between records

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import binomtest
 
 from marinenav_env.plotting import save_figure
 from train_RL_agents.analysis import METRICS, Record, read_metrics
+from train_RL_agents.evaluation import wilson_interval
 
 PICTURES = (".png", ".pdf", ".svg")
 COLOURS = ("#0077BB", "#EE7733", "#009988", "#CC3377", "#5B3FA0", "#8C5A2B", "#33A5CC", "#7F8F18")
@@ -208,15 +208,9 @@ def success_curve(run: Run, stages: Sequence[str], x: str) -> Curve:
         return Curve(nothing, nothing, nothing, nothing)
     if len(tables) > 1:
         return Curve(course, shares.mean(axis=0), shares.min(axis=0), shares.max(axis=0))
-    intervals = [wilson(*tables[0][step]) for step in steps]
+    intervals = [wilson_interval(*tables[0][step]) for step in steps]
     low, high = np.array(intervals).T
     return Curve(course, shares[0], low, high)
-
-
-def wilson(successes: int, episodes: int) -> tuple[float, float]:
-    """Return the 95% Wilson interval of a share."""
-    interval = binomtest(successes, episodes).proportion_ci(0.95, method="wilson")
-    return interval.low, interval.high
 
 
 def course_of(records: Sequence[Record], steps: Sequence[int], x: str) -> np.ndarray:

@@ -87,7 +87,11 @@ class AnalysisReceiver:
         self._metrics.flush()
         os.fsync(self._metrics.fileno())
         self._events.flush()
-        files = [self.output_dir / METRICS, *self.output_dir.glob(EVENTS)]
+        events = list(self.output_dir.glob(EVENTS))
+        for path in events:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())  # of what any process wrote to it
+        files = [self.output_dir / METRICS, *events]
         return {file.name: file.stat().st_size for file in files}
 
     def close(self) -> Record:

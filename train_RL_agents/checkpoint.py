@@ -115,6 +115,7 @@ class CheckpointFolder:
             The file written.
         """
         path = self.path(step, self.rank)
+        wait()  # no part is written while another process is still evaluating
         if self.rank:
             save(path, state)
         wait()

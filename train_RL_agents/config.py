@@ -10,13 +10,9 @@ from dataclasses import dataclass, field
 
 from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig
 from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
-from train_RL_agents.agents.base import AgentConfig
+from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.settings import Settings, SettingsError, setting
-
-PUBLISHED = "published training code"
-MEASURED = "docs/results.md"
-CHOICE = "this project"
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class CurriculumConfig(Settings):
 class ExplorationConfig(Settings):
     """Share of random actions: a linear ramp, then constant."""
 
-    epsilon_start: float = setting(0.6, unit="-", source=MEASURED, low=0.0, high=1.0)
+    epsilon_start: float = setting(0.6, unit="-", source=CHOICE, low=0.0, high=1.0)
     epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
     ramp_share: float = setting(0.4, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
     spread: float = setting(0.0, unit="-", source="Horgan et al. 2018", low=0.0)
@@ -196,8 +192,3 @@ class TrainConfig(Settings):
                 f"total_steps is {self.total_steps}, less than one decision of {self.worlds} "
                 "worlds: raise total_steps or lower worlds"
             )
-
-    @property
-    def robots(self) -> int:
-        """Robot slots of a world: the most that any stage asks for."""
-        return max(stage.robots for stage in self.curriculum.stages)

@@ -183,7 +183,7 @@ class Evaluation:
         with torch.random.fork_rng(devices):
             torch.manual_seed(self.seed)
             self._run_episodes(act)
-        outcome = torch.stack([self._env.outcome[name] for name in OUTCOME_FIELDS]).cpu()
+        outcome = torch.stack([self._env.outcome[name] for name in COPIED_OUTCOME]).cpu()
         fields = [*(outcome[:3] > 0), *outcome[3:]]
         rows = []
         for index, stage in enumerate(self.stages):
@@ -210,7 +210,7 @@ class Evaluation:
             now, following = following, now
 
 
-OUTCOME_FIELDS = (
+COPIED_OUTCOME = (
     "success",
     "collision",
     "timeout",

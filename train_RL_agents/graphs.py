@@ -27,13 +27,12 @@ class CapturedStep:
     The function reads and writes tensors that stay where they are, takes no argument, returns
     nothing and reads nothing on the host. Every call is one execution of it, warm-up included, so
     a run does the same work with and without graphs. Random numbers come from the device's default
-    generator or from ``generators``, whose counters advance with every replay.
+    generator, whose counter advances with every replay.
 
     Args:
         function: what to run.
         device: where its tensors are.
         enabled: False keeps it eager on a GPU too.
-        generators: random generators that it uses besides the default one.
     """
 
     def __init__(
@@ -42,12 +41,10 @@ class CapturedStep:
         device: torch.device,
         *,
         enabled: bool = True,
-        generators: tuple[torch.Generator, ...] = (),
     ) -> None:
         self._function = function
         self._device = device
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._generators = generators
         self._calls = 0
         self.captures = enabled and device.type == "cuda"
 
@@ -81,8 +78,6 @@ class CapturedStep:
         try:
             with torch.cuda.device(self._device):
                 graph = torch.cuda.CUDAGraph()
-                for generator in self._generators:
-                    graph.register_generator_state(generator)
                 with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
                     self._function()
         finally:

@@ -91,8 +91,8 @@ class EncodedNetwork(nn.Module):
 class OutputLayer(nn.Linear):
     """The last layer of a network, in the format of its weights also where others use bfloat16.
 
-    Returns of this task reach 40, where bfloat16 resolves 0.25: several times the difference between
-    the values of the two best actions.
+    Returns of this task reach 40, where bfloat16 resolves 0.25: several times the difference of the
+    two best actions' values.
     """
 
     def forward(self, x: Tensor) -> Tensor:

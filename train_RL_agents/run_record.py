@@ -87,7 +87,7 @@ def _start(device: torch.device, processes: int) -> dict[str, Any]:
         "command": [sys.executable, *sys.argv],
         "commit": source_commit(),
         "diff": _git("diff", "HEAD"),
-        "versions": {"python": platform.python_version(), **_versions()},
+        "versions": versions(),
         "device": device_name(device),
         "processes": processes,
         "cpu_threads": torch.get_num_threads(),
@@ -103,14 +103,15 @@ def device_name(device: torch.device) -> str:
     return f"cpu: {platform.processor() or platform.machine()}"
 
 
-def _versions() -> dict[str, str | None]:
-    versions = {}
+def versions() -> dict[str, str | None]:
+    """Return versions of Python, CUDA and the packages that matter; None for what is not there."""
+    found = {"python": platform.python_version(), "cuda": torch.version.cuda}
     for package in PACKAGES:
         try:
-            versions[package] = version(package)
+            found[package] = version(package)
         except PackageNotFoundError:
-            versions[package] = None
-    return versions
+            found[package] = None
+    return found
 
 
 def _git(*arguments: str) -> str | None:

@@ -143,7 +143,8 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
     check_writable(output_dir)
     taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)
-    if taken or (output_dir / sweep.SWEEP).exists():
+    saved = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
+    if taken or saved or (output_dir / sweep.SWEEP).exists():
         raise SettingsError(
             f"output is {str(output_dir)!r}, which holds a run: give another folder, or "
             f"--resume {output_dir}"

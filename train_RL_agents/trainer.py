@@ -35,7 +35,8 @@ EVALUATION = "evaluation.json"
 
 ASK_EVERY = 8
 """Iterations between two questions to the other processes whether one of them was asked to stop:
-often enough for the 30 s that torchrun leaves them, seldom enough to cost nothing."""
+seldom enough to cost nothing, and often enough for the 30 s that torchrun leaves them where an
+iteration, with its updates, takes less than 3 s."""
 
 
 class TorchRLTrainer:
@@ -323,6 +324,10 @@ class TorchRLTrainer:
                 f"{path}: put the run's files back, and give --resume the run's own folder"
             )
         own = state if self.processes.first else self._load_own(state["step"])
+        if own["counters"]["logged_step"] != state["counters"]["logged_step"]:
+            raise CheckpointError(
+                f"the parts of {path} were saved at different moments: give an older checkpoint"
+            )
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])

@@ -238,6 +238,9 @@ class TestTraining:
         assert (config.updates.replay_ratio, config.updates.batch_size) == (ratio, batch)
         assert config.curriculum.stages == (case.stage,)
         assert config.env == training_env()
+        # Over the shortest interval the trainer corrects the replay ratio: that must be the log's.
+        intervals = (config.log, config.evaluation, config.checkpoint)
+        assert {part.interval_steps for part in intervals} == {8 * bench_training.LOG_EVERY}
 
     @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
     def test_the_peak_is_that_of_the_agents_format(self, dtype, monkeypatch):

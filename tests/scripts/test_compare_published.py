@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from marinenav_env.scenarios import PUBLISHED_STAGES
 from scripts import compare_published
 from scripts.compare_published import compare, p_higher
 
@@ -17,6 +18,13 @@ def row(success, episodes, **more):
     return {"success": success, "episodes": episodes, **more}
 
 
+def on_stages(success, episodes, **more):
+    return [
+        row(success, episodes, robots=stage.robots, buoys=stage.buoys, **more)
+        for stage in PUBLISHED_STAGES
+    ]
+
+
 def test_p_is_the_share_of_tables_as_extreme():
     # 5 of 5 against 1 of 5: of the C(10, 5) ways to place 5 of the 10 in the first row, those with
     # all 5 or more among the 6 successes.
@@ -25,7 +33,7 @@ def test_p_is_the_share_of_tables_as_extreme():
 
 def test_p_is_corrected_for_the_number_of_stages():
     single = p_higher(row(0.80, 100), row(0.66, 100))
-    stages = compare([row(0.80, 100)] * 6, [row(0.66, 100)] * 6)
+    stages = compare(on_stages(0.80, 100), [row(0.66, 100)] * 6)
     assert [line.p for line in stages] == pytest.approx([6 * single] * 6)
     assert single < 0.05 < 6 * single
     assert not any(line.higher for line in stages)
@@ -38,7 +46,7 @@ def test_p_is_corrected_for_the_number_of_stages():
         ("{}", [], "holds no evaluation"),
         ('{"stages": []}', [], "give --against"),
         ('{"stages": []}', ["--against", "PPO"], "no published figures of 'PPO'"),
-        ('{"stages": []}', ["--against", "SAC"], "0 stages, the published policy has 6"),
+        ('{"stages": []}', ["--against", "SAC"], "the published policy has [(3, 0), (4, 0)"),
     ],
 )
 def test_what_cannot_be_compared_is_told(tmp_path, capsys, content, arguments, message):
@@ -50,10 +58,11 @@ def test_what_cannot_be_compared_is_told(tmp_path, capsys, content, arguments, m
 
 def test_a_table_has_a_line_for_each_stage(tmp_path, capsys):
     figures = {"success_ci95": [0.9, 1.0], "collision": 0.0, "timeout": 0.0, "mean_time_s": None}
-    stages = [row(1.0, 1000, robots=3, buoys=stage, **figures) for stage in range(6)]
+    stages = on_stages(1.0, 1000, **figures)
     (tmp_path / "evaluation.json").write_text(json.dumps({"stages": stages}))
-    assert compare_published.main([str(tmp_path), "--against", "AC-IQN"]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| 3 robots")]
+    (tmp_path / "run.json").write_text('{"config": {"agent": "AC-IQN"}}')
+    assert compare_published.main([str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if " robots, " in line]
     assert len(lines) == 6
     assert lines[0].startswith("| 3 robots, 0 buoys | **1.000 (0.900 to 1.000)** | 0.946 | < 0.001")
 

@@ -22,6 +22,16 @@ def random_observation(
     return Observation(ego, objects * mask.unsqueeze(-1), mask)
 
 
+def names_by_weights(name: str) -> str:
+    """Return what a policy is called of which only the acting network is known."""
+
+    def shapes(kind: type[Agent]) -> dict[str, torch.Size]:
+        return {key: value.shape for key, value in kind().actor.state_dict().items()}
+
+    own = shapes(AGENTS[name])
+    return " or ".join(other for other, kind in AGENTS.items() if shapes(kind) == own)
+
+
 def random_batch(agent: Agent, size: int) -> Batch:
     """Return a batch `[size]` that `agent` can learn from."""
     if agent.discrete:

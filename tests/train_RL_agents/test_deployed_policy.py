@@ -8,7 +8,7 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.observation import Observation
 from marinenav_env.scenarios import Stage
-from tests.train_RL_agents.agent_samples import random_observation
+from tests.train_RL_agents.agent_samples import names_by_weights, random_observation
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate, evaluation, export
 from train_RL_agents.agents.registry import AGENTS
@@ -19,7 +19,6 @@ from train_RL_agents.policy_files import load_policy, read_policy
 
 # torch advises against TorchScript, which deployed planners load.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
-ALIKE = {"AC-IQN": "AC-IQN or DDPG", "DDPG": "AC-IQN or DDPG"}
 
 
 @pytest.fixture(params=list(AGENTS))
@@ -66,7 +65,7 @@ def test_published_files_are_recognised_by_what_they_return(files, tmp_path):
     own, _ = load_policy(files[0])
     torch.jit.script(acting_network(own, torch.float64)).save(str(tmp_path / "published.pt"))
     deployed, config = load_policy(tmp_path / "published.pt")
-    assert deployed.name == ALIKE.get(own.name, own.name)
+    assert deployed.name == names_by_weights(own.name)
     assert config.algorithm == AGENTS[config.agent].published_config()
     assert deployed.discrete == own.discrete
     if config.algorithm == own.config:

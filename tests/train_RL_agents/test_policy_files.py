@@ -6,7 +6,7 @@ import pytest
 import torch
 import yaml
 
-from tests.train_RL_agents.agent_samples import random_observation
+from tests.train_RL_agents.agent_samples import names_by_weights, random_observation
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.checkpoint import CheckpointError
@@ -21,16 +21,13 @@ def without_scale(network):
     }
 
 
-ALIKE = {"AC-IQN": "AC-IQN or DDPG", "DDPG": "AC-IQN or DDPG"}
-
-
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "DQN", "DDPG", "SAC"])
 def test_published_state_dicts(tmp_path, name):
     path = tmp_path / "network_params.pth"
     own = without_scale(AGENTS[name]().actor)
     torch.save(own, path)
     agent, config = load_policy(path)
-    assert agent.name == ALIKE.get(name, name)
+    assert agent.name == names_by_weights(name)
     assert config.agent in agent.name
     assert torch.all(agent.actor.self_input_scale == 1.0)
     loaded = without_scale(agent.actor)

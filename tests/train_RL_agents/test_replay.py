@@ -228,14 +228,15 @@ def test_prioritised_draws_follow_the_priorities(device: str) -> None:
 
 
 def test_a_new_transition_gets_the_largest_priority_so_far(device: str) -> None:
-    replay = small_replay(10, prioritized=True, alpha=1.0)
+    replay = small_replay(10, device=device, prioritized=True, alpha=1.0)
     store_row(replay, 0.0)
     store_row(replay, 1.0)
-    replay.update_priorities(torch.tensor([0, 1]), torch.tensor([7.0, 0.5]))
-    replay.update_priorities(torch.tensor([0]), torch.tensor([2.0]))
+    first, both = (torch.tensor(index, device=device) for index in ([0], [0, 1]))
+    replay.update_priorities(both, torch.tensor([7.0, 0.5], device=device))
+    replay.update_priorities(first, torch.tensor([2.0], device=device))
     store_row(replay, 2.0)
     weights = replay.tree.weights[:3] / replay.tree.weights[0]
-    torch.testing.assert_close(weights, torch.tensor([1.0, 0.25, 3.5]))
+    torch.testing.assert_close(weights.cpu(), torch.tensor([1.0, 0.25, 3.5]))
 
 
 def test_an_overwritten_slot_of_an_inactive_robot_stays_unreachable(device: str) -> None:

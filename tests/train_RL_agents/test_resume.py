@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -27,6 +28,7 @@ from tests.train_RL_agents.short_runs import (
 from train_RL_agents import checkpoint, train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.analysis import read_metrics
+from train_RL_agents.checkpoint import CheckpointError
 from train_RL_agents.config_files import config_from_plain
 from train_RL_agents.interruption import Interruption
 from train_RL_agents.run_state import InterruptedRunError
@@ -197,6 +199,17 @@ def test_resume_without_replay_warms_up_again(tmp_path):
     resumed.resume(checkpoint.newest(tmp_path))
     assert resumed.counters.updates == run.counters.updates
     assert resumed.counters.stored == 0.0
+
+
+def test_parts_saved_at_different_moments_are_refused(tmp_path, finished, monkeypatch):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    second = trainer(folder)
+    part = checkpoint.load(folder / NEWEST)
+    part["counters"]["logged_step"] = 504
+    monkeypatch.setattr(second, "processes", SimpleNamespace(size=1, first=False))
+    monkeypatch.setattr(second, "_load_own", lambda step: part)
+    with pytest.raises(CheckpointError, match="saved at different moments"):
+        second.resume(folder / NEWEST)
 
 
 @pytest.mark.parametrize(

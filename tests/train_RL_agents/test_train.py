@@ -144,6 +144,14 @@ def test_records_without_a_checkpoint_are_kept(tmp_path, capsys):
     assert (tmp_path / "metrics.jsonl").stat().st_size > 0
 
 
+def test_a_folder_with_checkpoints_of_another_run_is_refused(tmp_path, finished, capsys):
+    shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    assert train.main(["--output", str(tmp_path), *TINY]) == 1
+    assert "which holds a run" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
 def test_a_process_lost_before_the_first_checkpoint(tmp_path, monkeypatch, capsys):
     def lost(*_):
         raise ProcessLostError("process 0 of 2 lost contact")
