@@ -216,9 +216,13 @@ def wait(process: int, deadline: float) -> int | None:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--agent", choices=list(AGENTS), nargs="+", default=list(AGENTS))
-    parser.add_argument("--kills", type=int, default=100, metavar="N", help="per agent")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument(
+        "--agent", choices=list(AGENTS), nargs="+", default=list(AGENTS), help="default: all"
+    )
+    parser.add_argument(
+        "--kills", type=int, default=100, metavar="N", help="per agent (default %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the moments (default %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the tallies")
     options = parser.parse_args(arguments)
     if options.kills < 1:

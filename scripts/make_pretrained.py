@@ -32,8 +32,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "run", type=Path, metavar="RUN", help="a run's folder, or a checkpoint of it"
     )
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--episodes", type=int, default=1000, metavar="N", help="per stage")
-    parser.add_argument("--seed", type=int, default=1, help="of the evaluation")
+    parser.add_argument(
+        "--episodes", type=int, default=1000, metavar="N", help="per stage (default %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the evaluation (default %(default)s)"
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     options = parser.parse_args(arguments)
     if options.episodes < 1:

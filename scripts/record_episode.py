@@ -38,7 +38,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     stages = range(1, len(PUBLISHED_STAGES) + 1)
     parser.add_argument(
-        "--stage", type=int, choices=stages, default=stages[-1], help="published stage"
+        "--stage",
+        type=int,
+        choices=stages,
+        default=stages[-1],
+        help="published stage (default %(default)s)",
     )
     for name in COUNTS:
         parser.add_argument(
@@ -47,13 +51,21 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--min-distance", type=float, metavar="M", help="start to goal [m], instead of the stage's"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of scenarios, noise and actions")
-    parser.add_argument("--episodes", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of scenarios, noise and actions (default %(default)s)"
+    )
+    parser.add_argument(
+        "--episodes", type=int, default=1, metavar="N", help="how many (default %(default)s)"
+    )
     parser.add_argument(
         "--noise", action=argparse.BooleanOptionalAction, default=True, help="of perception"
     )
     parser.add_argument(
-        "--limit", type=int, default=1000, metavar="N", help="decisions of an episode at most"
+        "--limit",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="decisions of an episode at most (default %(default)s)",
     )
     parser.add_argument(
         "--output",

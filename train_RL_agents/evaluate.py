@@ -22,7 +22,9 @@ from train_RL_agents.settings import SettingsError
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Evaluate a policy on the stages of training.")
+    parser = argparse.ArgumentParser(
+        description="Evaluate a policy on its evaluation.stages, by default the six published ones."
+    )
     parser.add_argument(
         "--checkpoint",
         required=True,
@@ -30,8 +32,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="a run's folder, a checkpoint, a folder of pretrained/, an exported or published "
         "TorchScript file, or published weights (.npz, .pth)",
     )
-    parser.add_argument("--episodes", type=int, default=100, metavar="N", help="per stage")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the episodes")
+    parser.add_argument(
+        "--episodes", type=int, default=100, metavar="N", help="per stage (default %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="S", help="of the episodes (default %(default)s)"
+    )
     parser.add_argument(
         "--cvar",
         type=float,

@@ -40,7 +40,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; ``key=value`` may stand anywhere."""
     parser = argparse.ArgumentParser(
         description="Train an agent in the simulator.",
-        epilog="Any setting: key=value with dotted keys, for example updates.batch_size=512.",
+        epilog="Any setting: key=value with dotted keys, for example updates.batch_size=512. "
+        "train_RL_agents/config.py and agents/*.py list them with units and defaults, "
+        "docs/physics.md those of env.*",
     )
     parser.add_argument("--config", metavar="FILE", help="YAML, or a published training JSON")
     parser.add_argument("--preset", choices=presets(), help="a file of configs/")
