@@ -111,7 +111,7 @@ def set_target(loss: nn.Module, name: str, module: nn.Module) -> None:
 
 @pytest.mark.parametrize("double", [False, True])
 def test_dqn(double):
-    agent, batch, data = prepared("DQN", double=double)
+    agent, batch, data = prepared("DQN", double=double, kappa=1.0)  # smooth_l1
 
     def wrap(network):
         return QValueActor(Unpacked(network), in_keys=KEYS, action_space="categorical")

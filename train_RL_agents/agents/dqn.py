@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from marinenav_env.observation import Observation
 from train_RL_agents import losses
-from train_RL_agents.agents.base import PUBLISHED, Agent, AgentConfig
+from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, AgentConfig
 from train_RL_agents.batch import Batch
 from train_RL_agents.networks import ObservationDims, QNetwork
 from train_RL_agents.settings import setting
@@ -27,8 +27,9 @@ class DQNConfig(AgentConfig):
 
     double: bool = setting(False, unit="-", source=PUBLISHED)
     """Let the learning network choose the action that the target network values."""
-    kappa: float = setting(1.0, unit="return", source="Mnih et al. 2015", low=1e-6)
-    """Where the Huber loss turns linear."""
+    kappa: float = setting(40.0, unit="return", source=MEASURED, low=1e-6)
+    """Where the Huber loss turns linear. Far below the size of returns it seeks their median, which
+    does not see an unlikely collision; Mnih et al. 2015 have 1, for clipped rewards."""
 
 
 class DQN(Agent):
