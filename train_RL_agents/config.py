@@ -53,8 +53,8 @@ class ExplorationConfig(Settings):
     epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
     ramp_share: float = setting(0.4, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
     spread: float = setting(3.0, unit="-", source=CHOICE, low=0.0)
-    """Exponent by which robots explore differently, from epsilon to epsilon ** (1 + spread), over all
-    worlds (Horgan et al. 2018, sec. 4.1)."""
+    """Exponent by which robots, over all worlds, explore differently: from epsilon to
+    epsilon ** (1 + spread) (Horgan et al. 2018)."""
     action_noise: float = setting(0.0, unit="share of half the range", source=CHOICE, low=0.0)
     """Standard deviation of Gaussian noise on continuous actions."""
 
