@@ -1,0 +1,114 @@
+"""A GPU that is not there: its tensors know their shape and device, and hold nothing.
+
+What runs on it shows, on a machine without CUDA, what else only a GPU would: an operator given
+tensors of two devices, a tensor made on the CPU, a host read, a shape that depends on data. Nothing
+is computed, and backward passes are left out, since autograd's engine asks for a real device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from marinenav_env import checks, env
+from train_RL_agents import replay_layout
+
+FAKE_GPU = torch.device("cuda", 0)
+GUARD = Path(__file__).parent / "csrc" / "cuda_guard.cpp"
+MEMORY_BYTES = 80e9
+
+
+class CpuTensorError(AssertionError):
+    """Code for a GPU used a tensor on the CPU."""
+
+
+class AllOnGpu(TorchDispatchMode):
+    """Raise where an operator takes or gives a tensor that is not on a GPU."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves((args, kwargs, result)):
+            if isinstance(leaf, Tensor) and leaf.device.type != "cuda":
+                raise CpuTensorError(f"{func} with a tensor {list(leaf.shape)} on {leaf.device}")
+        return result
+
+
+class _Missing(TorchDispatchMode):
+    """What fake tensors have no operator for."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if func is torch.ops.aten._fused_adam_.tensor_lr:
+            return None  # changes its arguments in place
+        if func is torch.ops.aten.allclose.default:
+            return True  # TorchRL's specs compare their bounds
+        return func(*args, **(kwargs or {}))
+
+
+class _Mode(FakeTensorMode):
+    def __deepcopy__(self, memo: dict) -> _Mode:
+        return self  # a copied network stays among the same tensors
+
+
+def _apply(module: nn.Module, function: Any, recurse: bool = True) -> nn.Module:
+    """Stand for `nn.Module._apply`, which cannot move fake parameters to a device."""
+    for child in module.children():
+        child._apply(function)
+    for tensor in (*module._parameters.values(), *module._buffers.values()):
+        if tensor is not None:
+            tensor.fake_device, tensor.constant = function(tensor).fake_device, None
+    return module
+
+
+def _gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
+    return [torch.zeros_like(tensor) for tensor in inputs]
+
+
+def _placeable(*arguments: Any) -> None:
+    with unset_fake_temporarily():
+        CHECK_PLACEMENT(*arguments)
+
+
+CHECK_PLACEMENT = checks.check_placement
+
+
+def load_guard(folder: Path) -> None:
+    """Make a torch without CUDA take its devices' names; with CUDA it does so by itself."""
+    if torch.version.cuda is not None:
+        return
+    root = Path(torch.__file__).parent
+    library = folder / "cuda_guard.so"
+    command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O0", "-shared", "-fPIC", str(GUARD)]
+    command += [f"-I{root / 'include'}", f"-L{root / 'lib'}", "-lc10", "-o", str(library)]
+    subprocess.run(command, check=True, capture_output=True)
+    ctypes.CDLL(str(library))
+
+
+@contextmanager
+def fake_gpu() -> Iterator[None]:
+    """Let code inside the block run on `FAKE_GPU`."""
+    with pytest.MonkeyPatch.context() as patch, _Mode(), _Missing():
+        patch.setattr(env, "check_device", torch.device)
+        patch.setattr(checks, "check_placement", _placeable)
+        patch.setattr(replay_layout, "free_bytes", lambda device: MEMORY_BYTES)
+        patch.setattr(nn.Module, "_apply", _apply)
+        patch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+        patch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)
+        patch.setattr(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+        patch.setattr(torch.autograd, "grad", _gradients)
+        yield
