@@ -21,7 +21,7 @@ from train_RL_agents.config import TrainConfig
 from train_RL_agents.settings import plain
 
 RUN = "run.json"
-PACKAGES = ("marinenav", "torch", "torchrl", "tensordict", "numpy")
+PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -105,7 +105,11 @@ def device_name(device: torch.device) -> str:
 
 def versions() -> dict[str, str | None]:
     """Return versions of Python, CUDA and the packages that matter; None for what is not there."""
-    found = {"python": platform.python_version(), "cuda": torch.version.cuda}
+    found = {
+        "python": platform.python_version(),
+        "cuda": torch.version.cuda,
+        "torch": torch.__version__,  # names the build too, as the installed package may not
+    }
     for package in PACKAGES:
         try:
             found[package] = version(package)
