@@ -17,7 +17,7 @@ from marinenav_env.atomic_files import write_atomically
 FORMAT = 1
 """Version of the layout of the dictionary; a file of another version is refused."""
 
-CHECKPOINTS, BEST = "checkpoints", "best.pt"
+CHECKPOINTS, BEST, EARLIER_BEST = "checkpoints", "best.pt", "best_earlier.pt"
 _NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
 
 
@@ -125,22 +125,28 @@ class CheckpointFolder:
         return path
 
     def save_best(self, state: dict[str, Any]) -> None:
-        """Replace the best checkpoint."""
-        save(self.directory / BEST, state)
+        """Replace the best checkpoint; a run that goes on from the newest one finds it again."""
+        best, steps = self.directory / BEST, self.steps()
+        if best.exists() and steps and load(best)["step"] <= steps[-1]:
+            best.replace(self.directory / EARLIER_BEST)
+        save(best, state)
 
     def drop_after(self, step: int) -> None:
         """Remove checkpoints of later steps, and what a kill left half written."""
-        for path in self.directory.iterdir():
+        for path in sorted(self.directory.iterdir()):  # the first process's part before the others
             name = _NAME.fullmatch(path.name)
             if (name and int(name[1]) > step) or path.suffix == ".tmp":
                 path.unlink()
 
-    def drop_best_after(self, step: int) -> bool:
-        """Remove the best checkpoint if it is of a later step; return whether none is left."""
-        best = self.directory / BEST
-        if best.exists() and load(best)["step"] > step:
-            best.unlink()
-        return not best.exists()
+    def restore_best(self, step: int) -> bool:
+        """Go back to the best checkpoint as of a step; return whether there is one."""
+        best, earlier = self.directory / BEST, self.directory / EARLIER_BEST
+        for path in (best, earlier):
+            if path.exists() and load(path)["step"] > step:
+                path.unlink()
+        if earlier.exists() and not best.exists():
+            earlier.replace(best)
+        return best.exists()
 
     def _prune(self) -> None:
         kept = self.steps()[-self.keep :]

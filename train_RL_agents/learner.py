@@ -20,7 +20,7 @@ from train_RL_agents.run_statistics import RunStatistics
 
 
 class Learner:
-    """Collects and learns; nothing here reads the device, and only `state_dict` copies from it.
+    """Collects and learns; nothing here but `state_dict` and `weights_finite` reads the device.
 
     Args:
         config: all settings.
@@ -132,6 +132,11 @@ class Learner:
         if "priority" in metrics:
             self.replay.update_priorities(batch.index, metrics["priority"])
         self.statistics.add_update(metrics)
+
+    def weights_finite(self) -> bool:
+        """Whether all numbers of the agent's networks are finite. Reads the device."""
+        weights = [value for value in self.agent.state_dict().values() if value.numel()]
+        return bool(torch.stack([value.isfinite().all() for value in weights]).all())
 
     def state_dict(self, *, with_replay: bool) -> dict[str, Any]:
         """Return all that changes, as nested dictionaries of tensors. Reads the device.

@@ -23,7 +23,9 @@ TOP_LEVEL = 4096
 UNIT = 1 << 24
 """Fixed point: the weight that stands for 1.0."""
 LARGEST_WEIGHT = 1 << 38
-"""Largest weight of a slot (16,384.0): the sum over 2**24 such slots still fits in int64."""
+"""Largest weight of a slot: 16,384.0."""
+MOST_WEIGHTED_SLOTS = (1 << 63) // LARGEST_WEIGHT - 1
+"""So many slots of the largest weight have a sum that fits in int64."""
 EPSILON = 1e-6
 """Added to every priority, so that no stored transition becomes unreachable."""
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.observation import Observation
-from train_RL_agents.priorities import SumTree
+from train_RL_agents.priorities import MOST_WEIGHTED_SLOTS, SumTree
 from train_RL_agents.settings import Settings, SettingsError, setting
 
 CONTAINER = Path("/sys/fs/cgroup")
@@ -28,6 +28,19 @@ class ReplayConfig(Settings):
     prioritized: bool = setting(False, unit="-", source="-")
     alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
     beta: float = setting(0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
+
+    def __post_init__(self) -> None:
+        """Check what settings say together.
+
+        Raises:
+            SettingsError: the sum of all priorities could overflow.
+        """
+        super().__post_init__()
+        if self.prioritized and self.capacity > MOST_WEIGHTED_SLOTS:
+            raise SettingsError(
+                f"replay.capacity is {self.capacity}: a prioritised replay holds at most "
+                f"{MOST_WEIGHTED_SLOTS} transitions; lower it, or set algorithm.prioritized=false"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

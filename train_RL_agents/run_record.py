@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
+import tempfile
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +23,7 @@ from train_RL_agents.config import TrainConfig
 from train_RL_agents.settings import plain
 
 RUN = "run.json"
+SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
 PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -78,7 +81,27 @@ def commit_of_run(checkpoint: Path) -> str | None:
 
 def source_commit() -> str | None:
     """Return the commit of this source tree, or None outside a repository."""
-    return _git("rev-parse", "HEAD")
+    answer = _git("rev-parse", "HEAD")
+    return None if answer is None else answer.strip()
+
+
+def source_diff() -> str | None:
+    """Return what to `git apply` to the commit for this source tree, new source files included.
+
+    None outside a repository. Bytes that are no UTF-8 are replaced.
+    """
+    listed = _git("ls-files", "-z", "--others", "--exclude-standard", "--", *SOURCES)
+    if listed is None:
+        return None
+    new = [name for name in listed.split("\0") if name]
+    with tempfile.TemporaryDirectory() as folder:
+        # A copy of the index, in which the new files are announced: git's own stays as it is.
+        index = Path(folder) / "index"
+        own = _git("rev-parse", "--path-format=absolute", "--git-path", "index")
+        if new and own is not None:
+            shutil.copy(own.strip(), index)
+            _git("add", "--intent-to-add", "--", *new, index=index)
+        return _git("diff", "HEAD", index=index if index.exists() else None)
 
 
 def _start(device: torch.device, processes: int) -> dict[str, Any]:
@@ -86,7 +109,7 @@ def _start(device: torch.device, processes: int) -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [sys.executable, *sys.argv],
         "commit": source_commit(),
-        "diff": _git("diff", "HEAD"),
+        "diff": source_diff(),
         "versions": versions(),
         "device": device_name(device),
         "processes": processes,
@@ -118,12 +141,15 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def _git(*arguments: str) -> str | None:
+def _git(*arguments: str, index: Path | None = None) -> str | None:
     """Return git's answer about this source tree, or None outside a repository."""
     try:
         answer = subprocess.run(
-            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+            ["git", "-C", str(ROOT), *arguments],
+            env={**os.environ, **({"GIT_INDEX_FILE": str(index)} if index else {})},
+            capture_output=True,
+            check=True,
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    return answer.stdout.strip()
+    return answer.stdout.decode(errors="replace")

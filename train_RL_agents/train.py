@@ -204,26 +204,36 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
 
 
 def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Processes) -> None:
-    """Train what is not complete of a sweep, then join the curves.
+    """Train what is not complete of a sweep, then join the curves of the seeds that are.
 
     Args:
         configs: the settings, with one seed each.
         output_dir: the sweep's folder.
         processes: the processes that train together.
+
+    Raises:
+        DivergedRunError: of all seeds that diverged, once the others are trained.
     """
     folders = [sweep.seed_folder(output_dir, config.seed) for config in configs]
+    diverged = []
     for config, folder in zip(configs, folders, strict=True):
         if (folder / EVALUATION).exists():
             continue
         begun = (folder / RUN).exists() and not ended_at_once(folder)
         resumed = checkpoint.newest(folder) if begun else None
-        train_one(config, folder, processes, resumed, whole=output_dir)
+        try:
+            train_one(config, folder, processes, resumed, whole=output_dir)
+        except DivergedRunError as error:
+            diverged.append(f"seed {config.seed}: {error}")
         return_freed_memory()
-    if processes.first:
-        points = sweep.joint_curve(folders)
-        title = f"{configs[0].agent}, {len(configs)} seeds"
+    complete = [folder for folder in folders if (folder / EVALUATION).exists()]
+    if processes.first and complete:
+        points = sweep.joint_curve(complete)
+        title = f"{configs[0].agent}, {len(complete)} seeds"
         sweep.draw_curve(points, title, output_dir / sweep.CURVE)
         print(f"joint curve: {output_dir / sweep.CURVE}")
+    if diverged:
+        raise DivergedRunError("\n".join(diverged))
 
 
 def _flags(arguments: argparse.Namespace) -> list[str]:

@@ -246,12 +246,15 @@ class TorchRLTrainer:
             problems.append(f"the state of {record['non_finite_robots']:.0f} robots not finite")
         if record["bad_actions"]:
             problems.append(self._unusable_actions())
-        if not problems:
-            return
+        if problems:
+            raise self._diverged(problems)
+
+    def _diverged(self, problems: list[str]) -> DivergedRunError:
+        """Save the state beside the checkpoints; return the error that names it."""
         step = self.counters.step
         dump = self.output_dir / f"diverged_{step}_{self.processes.rank}.pt"
         checkpoint.save(dump, self.state())
-        raise DivergedRunError(
+        return DivergedRunError(
             f"at step {step}: {'; '.join(problems)}. The state is in {dump}; go on from an older "
             "checkpoint, or lower algorithm.learning_rate"
         )
@@ -336,11 +339,13 @@ class TorchRLTrainer:
         self.counters, self.started = Counters(**own["counters"]), True
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
+        self.processes.wait()  # all have taken over their parts, so nothing later is needed
         if self.processes.first:
             (self.output_dir / EVALUATION).unlink(missing_ok=True)
-            cut_back(self.output_dir, state["files"])
+            # No checkpoint may be left, at any moment, whose records are gone.
             self.checkpoints.drop_after(state["step"])
-            if self.checkpoints.drop_best_after(state["step"]):
+            cut_back(self.output_dir, state["files"])
+            if not self.checkpoints.restore_best(state["step"]):
                 self.counters.best_success = Counters.best_success
 
     def _load_own(self, step: int) -> dict[str, Any]:
@@ -350,8 +355,11 @@ class TorchRLTrainer:
         """Save and end the run; whoever started it says how to go on.
 
         Raises:
-            InterruptedRunError: always.
+            DivergedRunError: weights are not finite; the checkpoints stay as they are.
+            InterruptedRunError: otherwise.
         """
+        if not self.learner.weights_finite():
+            raise self._diverged(["the networks' weights not finite"])
         path = self.save()
         received = interruption.received
         name = received.name if received else "a signal to another process"

@@ -100,6 +100,24 @@ def test_a_checkpoint_counts_once_the_first_process_wrote_it(tmp_path):
     assert CheckpointFolder(tmp_path).steps() == []
 
 
+def test_the_best_policy_of_the_newest_checkpoint_outlives_a_better_one(tmp_path):
+    """A kill may come between an evaluation and the checkpoint after it."""
+    folder = CheckpointFolder(tmp_path)
+    folder.save_best({"step": 10})
+    folder.save(20, {"step": 20}, wait=lambda: None)
+    folder.save_best({"step": 30})
+    folder.save_best({"step": 40})
+    assert load(tmp_path / "best.pt")["step"] == 40
+    assert folder.restore_best(20)
+    assert load(tmp_path / "best.pt")["step"] == 10
+    folder.save_best({"step": 30})
+    folder.save(40, {"step": 40}, wait=lambda: None)
+    assert folder.restore_best(40)
+    assert load(tmp_path / "best.pt")["step"] == 30
+    assert not folder.restore_best(5)
+    assert not (tmp_path / "best.pt").exists()
+
+
 WRITER = """
 import sys, torch
 from pathlib import Path

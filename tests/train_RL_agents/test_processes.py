@@ -53,6 +53,11 @@ def run_two(*arguments):
     )
 
 
+def contents(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in files}
+
+
 def test_alone_everything_is_the_identity():
     tensor = torch.arange(3.0)
     alone = Processes()
@@ -133,6 +138,16 @@ def test_two_processes_have_identical_weights_and_own_worlds(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text())["starts"][0]["processes"] == 2
     assert output.count("95% CI") == 1
     assert train.main(["--resume", str(folder.path(480))]) == 1
+
+    # Going back takes nothing away before every process has its part.
+    part = folder.path(240, rank=1)
+    part.write_bytes(part.read_bytes()[:-100])
+    before = contents(tmp_path)
+    resumed = run_two("--resume", str(folder.path(240)))
+    output, _ = resumed.communicate(timeout=300)
+    assert resumed.returncode != 0
+    assert f"{part} is damaged" in output
+    assert contents(tmp_path) == before
 
 
 @torchrun

@@ -11,6 +11,7 @@ from torch import Tensor
 from marinenav_env.observation import Observation
 from tests.host_reads import no_host_reads
 from train_RL_agents import replay_layout
+from train_RL_agents.priorities import LARGEST_WEIGHT, MOST_WEIGHTED_SLOTS
 from train_RL_agents.replay import DeviceReplay, ReplayConfig, TransitionLayout
 from train_RL_agents.replay_layout import required_bytes
 from train_RL_agents.settings import SettingsError
@@ -364,6 +365,16 @@ def test_too_small_a_capacity_is_refused() -> None:
     assert small_replay(4, 10, 5, n_step=3).rows == 4
     with pytest.raises(SettingsError, match=r"replay\.capacity is 199.*at least 200.*raise"):
         small_replay(4, 10, 5, n_step=3, capacity=199)
+
+
+def test_priorities_that_could_overflow_are_refused() -> None:
+    largest = MOST_WEIGHTED_SLOTS
+    assert largest * LARGEST_WEIGHT < 2**63 <= (largest + 1) * LARGEST_WEIGHT
+    ReplayConfig(capacity=largest, prioritized=True)
+    ReplayConfig(capacity=largest + 1)
+    message = rf"replay\.capacity is {largest + 1}.*at most {largest}"
+    with pytest.raises(SettingsError, match=message):
+        ReplayConfig(capacity=largest + 1, prioritized=True)
 
 
 def test_too_large_a_capacity_is_refused_before_it_is_allocated(monkeypatch) -> None:

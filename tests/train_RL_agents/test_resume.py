@@ -249,6 +249,22 @@ def test_a_best_policy_of_a_discarded_future_is_dropped(tmp_path, finished):
         assert (resumed.counters.best_success >= 0.0) == best
 
 
+def test_going_back_leaves_no_checkpoint_without_its_records(tmp_path, finished, monkeypatch):
+    """A kill may come while the records of the discarded future are removed."""
+    folder = shutil.copytree(finished, tmp_path / "run")
+    older = folder / "checkpoints" / "step_000000000402.pt"
+
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("train_RL_agents.trainer.cut_back", kill)
+        with pytest.raises(KeyboardInterrupt):
+            trainer(folder).resume(older)
+    assert checkpoint.newest(folder) == older
+    trainer(folder).resume(checkpoint.newest(folder))
+
+
 def test_the_bar_of_a_resumed_run_begins_where_it_stopped(tmp_path, finished, monkeypatch):
     folder, bars = shutil.copytree(finished, tmp_path / "run"), []
 

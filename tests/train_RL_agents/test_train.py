@@ -16,6 +16,7 @@ from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
 from train_RL_agents import checkpoint, train
 from train_RL_agents.interruption import Interruption
 from train_RL_agents.processes import Processes, ProcessLostError
+from train_RL_agents.run_state import DivergedRunError
 from train_RL_agents.trainer import TorchRLTrainer
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
@@ -79,6 +80,21 @@ def test_an_interrupted_sweep_is_resumed_as_a_sweep(tmp_path, monkeypatch, capsy
     monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: stopped)
     assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 143
     assert capsys.readouterr().err.endswith(f"go on with: --resume {tmp_path}\n")
+
+
+def test_a_sweep_goes_on_after_a_seed_that_diverged(tmp_path, monkeypatch, capsys):
+    train_one = train.train_one
+
+    def diverge(config, *arguments, **options):
+        if config.seed == 4:
+            raise DivergedRunError("at step 6: critic_loss not finite")
+        train_one(config, *arguments, **options)
+
+    monkeypatch.setattr(train, "train_one", diverge)
+    assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 1
+    assert "error: seed 4: at step 6: critic_loss not finite" in capsys.readouterr().err
+    assert (tmp_path / "seed_5" / "evaluation.json").exists()
+    assert (tmp_path / "success.png").exists()
 
 
 def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):

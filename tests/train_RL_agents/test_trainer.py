@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.train_RL_agents.short_runs import assert_same, trainer
+from tests.train_RL_agents.short_runs import StopAt, assert_same, trainer
 from train_RL_agents import checkpoint
 from train_RL_agents.analysis import read_metrics
 from train_RL_agents.run_state import DivergedRunError
@@ -83,6 +83,23 @@ def test_non_finite_loss_stops_with_quantity_step_and_dump(tmp_path):
     assert str(dump) in str(raised.value)
     assert checkpoint.load(dump)["step"] == 102
     assert (tmp_path / "summary.json").exists()
+
+
+def test_a_signal_saves_no_weights_that_are_not_finite(tmp_path, monkeypatch):
+    run = trainer(tmp_path, "checkpoint.keep=1", "log.interval_steps=600")
+    learn = run.learner.learn
+
+    def learn_then_break():
+        learn()
+        with torch.no_grad():
+            next(iter(run.learner.agent.critic.parameters())).fill_(float("nan"))
+
+    run.learner.learn = learn_then_break
+    monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(run, 150))
+    with pytest.raises(DivergedRunError, match="at step 150: the networks' weights not finite"):
+        run.train()
+    assert run.counters.updates > 0
+    assert run.checkpoints.steps() == [0]
 
 
 def test_non_finite_state_stops_the_run(tmp_path):
