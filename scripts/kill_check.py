@@ -3,9 +3,10 @@
     python scripts/kill_check.py --kills 100 [--agent AC-IQN ...] [--json FILE]
 
 Each agent first trains once undisturbed. Then the same run is started again and again, and killed
-(SIGKILL) at a random moment each time, from its first instructions on; a run that comes to its end
-must hold the same weights and the same records as the undisturbed one, bit for bit. After each kill
-every checkpoint must load, and the newest may lie at most one interval behind the last record.
+(SIGKILL) at a random moment each time, from its first instructions to its last record; after each
+kill it is resumed. A run that comes to its end must hold the same weights and the same records as
+the undisturbed one, bit for bit. After each kill every checkpoint must load, and the newest may lie
+at most one interval behind the last record.
 
 The processes are forked from one that has loaded torch, so that a life is short and the kills fall
 into training and saving, not into the import of libraries.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
@@ -66,9 +68,9 @@ class Tally:
 
     Attributes:
         agent: its name.
-        kills: processes killed.
-        before_first_checkpoint: of those, before the run had a checkpoint.
-        resumed: processes that went on from a checkpoint.
+        kills: processes killed before their run was complete.
+        before_first_checkpoint: of those, before the run had a checkpoint; it then began again.
+        resumed: processes that went on from a checkpoint after a kill.
         completed: runs that came to their end in spite of the kills.
         most_lost_steps: largest distance of a last record from the newest checkpoint.
         problems: what was not as it must be; empty if all is well.
@@ -111,7 +113,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def undisturbed(agent: str, folder: Path) -> float:
-    """Train once without a kill; return the seconds it took.
+    """Train once without a kill; return the seconds until it was complete.
 
     Raises:
         RuntimeError: the training failed.
@@ -121,7 +123,8 @@ def undisturbed(agent: str, folder: Path) -> float:
     _, status = os.waitpid(begin(arguments_for(agent, folder), log), 0)
     if status != 0:
         raise RuntimeError(f"training {agent} failed:\n{log.read_text()[-2000:]}")
-    return time.monotonic() - begun
+    drawing = time.time() - (folder / EVALUATION).stat().st_mtime
+    return time.monotonic() - begun - drawing
 
 
 def outcome(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -179,22 +182,24 @@ def inspect(folder: Path, tally: Tally) -> list[str]:
 
 
 def check(agent: str, kills: int, folder: Path, random_moments: random.Random) -> Tally:
-    """Kill and resume trainings of one agent ``kills`` times."""
+    """Kill trainings of one agent ``kills`` times, resuming after each; the last run ends."""
     tally, reference, run = Tally(agent), folder / "undisturbed", folder / "killed"
     lifetime = undisturbed(agent, reference)
     log = run.with_suffix(".log")
-    while tally.kills < kills and not tally.problems:
+    while (tally.kills < kills or run.exists()) and not tally.problems:
         arguments = arguments_for(agent, run)
         tally.resumed += bool(checkpoints(run))
         process = begin(arguments, log)
-        deadline = time.monotonic() + random_moments.uniform(EARLIEST_S, lifetime)
-        status = wait(process, deadline)
-        if status is None:
+        spared = tally.kills == kills
+        patience = math.inf if spared else random_moments.uniform(EARLIEST_S, lifetime)
+        status = wait(process, time.monotonic() + patience)
+        complete = (run / EVALUATION).exists()
+        if status is None and not complete:
             tally.kills += 1
             tally.problems += inspect(run, tally)
-        elif status != 0:
+        elif status:
             tally.problems.append(f"ended with status {status}:\n{log.read_text()[-2000:]}")
-        if (run / EVALUATION).exists() and not tally.problems:
+        if complete and not tally.problems:
             tally.problems += differences(run, reference)
             tally.completed += 1
             shutil.rmtree(run)

@@ -25,6 +25,8 @@ def test_kills_lose_nothing(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     (tally,) = json.loads(record.read_text())["agents"]
     assert (tally["agent"], tally["kills"], tally["problems"]) == ("DQN", 2, [])
+    assert tally["before_first_checkpoint"] + tally["resumed"] == 2  # each was followed by a start
+    assert tally["completed"] >= 1
 
 
 def test_a_damaged_checkpoint_and_lost_steps_are_told(tmp_path):
