@@ -101,7 +101,8 @@ class Peaks(NamedTuple):
 def measure_peaks(device: torch.device) -> Peaks:
     """Measure the copy bandwidth of a GPU, and look up its arithmetic rate."""
     size = 2**30
-    source = torch.zeros(size, dtype=torch.uint8, device=device)
+    source = torch.empty(size, dtype=torch.uint8, device=device)
+    source.random_()  # zeros may travel compressed
     target = torch.empty_like(source)
     for _ in range(3):
         target.copy_(source)

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -25,6 +25,13 @@ from train_RL_agents.trainer import TorchRLTrainer
 FEWEST_ROWS, MOST_ROWS = 8, 512
 LOG_EVERY, TRIAL = 100, 10  # iterations
 INTERVALS = ("log", "evaluation", "checkpoint")
+
+
+class Lap(NamedTuple):
+    """One iteration of a training."""
+
+    seconds: float
+    updates: int
 
 
 class Training:
@@ -55,28 +62,35 @@ class Training:
         self.trainer.counters.robot_rate = acted / (rows - rows // 2)
         learner.statistics.clear()
 
-    def iterate(self) -> None:
-        """Do one iteration, and log when it is time, as `TorchRLTrainer.train` does."""
+    def iterate(self) -> int:
+        """Do one iteration, and log when it is time, as `TorchRLTrainer.train` does.
+
+        Returns:
+            The number of updates in it.
+        """
         trainer = self.trainer
+        before = trainer.counters.updates
         trainer.iterate()
         if trainer.due(self.config.log.interval_steps):
             self._logged += trainer.log()["robot_steps"]
+        return trainer.counters.updates - before
 
     def robot_steps(self) -> int:
         """Return the robot-steps so far; reads the device."""
         return round(self._logged) + int(self.trainer.learner.env.robot_steps())
 
-    def repeat(self, iterations: int) -> tuple[Repeat, list[float]]:
-        """Time a number of iterations; return the whole, and each of them [s]."""
+    def repeat(self, iterations: int) -> tuple[Repeat, list[Lap]]:
+        """Time a number of iterations; return the whole, and each of them."""
         before, begun = self.robot_steps(), time.process_time()
-        laps = Laps(self.device)
+        laps, updates = Laps(self.device), []
         laps.mark()
         for _ in range(iterations):
-            self.iterate()
+            updates.append(self.iterate())
             laps.mark()
         seconds, cpu_seconds = laps.seconds(), time.process_time() - begun
         acted = self.robot_steps() - before
-        return Repeat(sum(seconds), cpu_seconds, acted, iterations), seconds
+        whole = Repeat(sum(seconds), cpu_seconds, acted, iterations)
+        return whole, [Lap(*lap) for lap in zip(seconds, updates, strict=True)]
 
 
 def training_config(case: Case) -> TrainConfig:
@@ -118,17 +132,29 @@ def measure_training(
         updates, before = training.trainer.counters.updates, Memory.now(case.device)
         repeats, laps = [], []
         for _ in range(effort.repeats):
-            repeat, seconds = training.repeat(iterations)
+            repeat, its_laps = training.repeat(iterations)
             repeats.append(repeat)
-            laps += seconds
+            laps += its_laps
         after, updates = Memory.now(case.device), training.trainer.counters.updates - updates
         row = row_of(case, repeats, before, after)
         row |= _learning(case, repeats, updates) | jitter(laps)
         row |= _update_cost(case, training, matmul_rates)
-        if case.device.type == "cuda":
-            row["kernel_time_share"] = kernel_time_share(lambda: training.repeat(10))
         training.trainer.receiver.close()
     return row
+
+
+def measure_kernel_time_share(case: Case) -> float | None:
+    """Return the share of a `train` case's time in which kernels run on the GPU.
+
+    Apart from the row, and after all of them: what the profiler attaches to the driver stays there
+    for the life of the process, and slows it.
+    """
+    release_memory(case.device)
+    with tempfile.TemporaryDirectory() as folder:
+        training = Training(case, Path(folder))
+        share = kernel_time_share(lambda: training.repeat(TRIAL))
+        training.trainer.receiver.close()
+    return share
 
 
 def _learning(case: Case, repeats: Sequence[Repeat], updates: int) -> dict[str, Any]:
@@ -145,15 +171,30 @@ def _learning(case: Case, repeats: Sequence[Repeat], updates: int) -> dict[str, 
     }
 
 
-def jitter(seconds: Sequence[float]) -> dict[str, Any]:
-    """Compare the slowest percent of iterations, at least one, with the median."""
-    slowest = sorted(seconds)[-max(1, len(seconds) // 100) :]
-    median = statistics.median(seconds)
+def jitter(laps: Sequence[Lap]) -> dict[str, Any]:
+    """Compare the slowest percent of iterations, at least one, with the median.
+
+    Once with the median of all iterations, and once each with that of those with equally many
+    updates, between which the number alternates.
+    """
+    median = statistics.median(lap.seconds for lap in laps)
+    equal: dict[int, list[float]] = {}
+    for lap in laps:
+        equal.setdefault(lap.updates, []).append(lap.seconds)
+    medians = {updates: statistics.median(seconds) for updates, seconds in equal.items()}
     return {
-        "iterations": len(seconds),
+        "iterations": len(laps),
         "median_iteration_s": median,
-        "slowest_percent_over_median": statistics.fmean(slowest) / median,
+        "slowest_percent_over_median": _slowest([lap.seconds / median for lap in laps]),
+        "slowest_percent_over_median_of_equal": _slowest(
+            [lap.seconds / medians[lap.updates] for lap in laps]
+        ),
     }
+
+
+def _slowest(ratios: Sequence[float]) -> float:
+    """Return the mean of the largest percent, at least one."""
+    return statistics.fmean(sorted(ratios)[-max(1, len(ratios) // 100) :])
 
 
 def _update_cost(

@@ -72,7 +72,6 @@ class CapturedStep:
     def _capture(self) -> None:
         """Record the function without running it."""
         side = side_stream(self._device)
-        gc.collect()
         collects = gc.isenabled()
         gc.disable()  # a graph that dies within the capture would break it
         try:

@@ -55,6 +55,8 @@ def reduce(value: Any) -> Reduced:
     if isinstance(value, int | float):
         return Reduced(None, lambda _: float(value))
     if isinstance(value, Mean):
+        if not any(isinstance(part, Tensor) for part in value):
+            return Reduced(None, lambda _: _decode_mean(list(value)))
         return Reduced(_pair(value.total, value.count), _decode_mean)
     if isinstance(value, Histogram):
         low, high = value.low, value.high
@@ -76,10 +78,8 @@ def _flat(value: Any) -> Tensor:
 
 
 def _pair(first: Tensor | float, second: Tensor | float) -> Tensor:
-    """Return two numbers as [2], on the device of the one that is a tensor."""
+    """Return two numbers as [2], on the device of one that is a tensor."""
     anchor = first if isinstance(first, Tensor) else second
-    if not isinstance(anchor, Tensor):
-        return torch.tensor([first, second], dtype=torch.float64)
     numbers = [
         number if isinstance(number, Tensor) else anchor.new_full((), number, dtype=torch.float64)
         for number in (first, second)

@@ -16,6 +16,8 @@ from train_RL_agents.settings import Settings, SettingsError, setting
 
 CONTAINER = Path("/sys/fs/cgroup")
 """Where a container sees its own control group."""
+MOST_ADVISED = 0.9
+"""Share of the free memory that a replay is advised to take: the updates need some too."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,5 +161,5 @@ def check_memory(
         raise SettingsError(
             f"replay.capacity is {config.capacity}: it needs {required / 2**30:.2f} GiB and "
             f"{free / 2**30:.2f} GiB are free on {device}{share}; give at most "
-            f"{int(config.capacity * free / required)}"
+            f"{int(MOST_ADVISED * config.capacity * free / required)}"
         )

@@ -24,6 +24,7 @@ from train_RL_agents.settings import plain
 
 RUN = "run.json"
 SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
+COMMIT_VARIABLE = "MARINENAV_COMMIT"
 PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -80,9 +81,13 @@ def commit_of_run(checkpoint: Path) -> str | None:
 
 
 def source_commit() -> str | None:
-    """Return the commit of this source tree, or None outside a repository."""
+    """Return the commit of this source tree.
+
+    Outside a repository that of the environment variable `MARINENAV_COMMIT`, for copies that travel
+    without their history, or None.
+    """
     answer = _git("rev-parse", "HEAD")
-    return None if answer is None else answer.strip()
+    return os.environ.get(COMMIT_VARIABLE) if answer is None else answer.strip()
 
 
 def source_diff() -> str | None:

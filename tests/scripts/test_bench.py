@@ -13,6 +13,7 @@ from scripts.bench_bounds import OBSERVATION, Work, bound_of, work_of_robot_step
 from scripts.bench_machine import Laps, Memory, Peaks, timed
 from scripts.bench_modes import RESETS, Case, Effort, Simulation, measure_simulator
 from scripts.bench_training import (
+    Lap,
     Training,
     busy_share,
     jitter,
@@ -263,10 +264,16 @@ class TestTraining:
         assert modes.count("train") >= 3
 
     def test_jitter(self):
-        figures = jitter([1.0] * 198 + [3.0, 5.0])
+        figures = jitter([Lap(s, 1) for s in [1.0] * 198 + [3.0, 5.0]])
         assert figures["median_iteration_s"] == 1.0
         assert figures["slowest_percent_over_median"] == 4.0
-        assert jitter([1.0, 2.0, 3.0])["slowest_percent_over_median"] == 1.5
+        assert jitter([Lap(s, 1) for s in (1.0, 2.0, 3.0)])["slowest_percent_over_median"] == 1.5
+        # An iteration with more updates is slower without being late.
+        laps = [Lap(1.0, 1)] * 60 + [Lap(2.0, 2)] * 40
+        assert jitter(laps)["slowest_percent_over_median"] == 2.0
+        assert jitter(laps)["slowest_percent_over_median_of_equal"] == 1.0
+        late = jitter([*laps, Lap(3.0, 2)])
+        assert late["slowest_percent_over_median_of_equal"] == 1.5
 
     def test_busy_share_counts_overlaps_once(self):
         assert busy_share([(0, 4), (1, 2), (3, 6), (8, 10)]) == pytest.approx(0.8)

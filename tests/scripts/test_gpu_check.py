@@ -126,6 +126,16 @@ def test_passes_and_says_what_the_device_does_not_allow(tmp_path, pretender):
     assert " ".join(gpu_check_record.CUDA_TESTS) in log
 
 
+def test_a_choice_of_checks(tmp_path, pretender):
+    result = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench train_SAC")
+    assert result.returncode == 0, result.stderr
+    checks = checks_of(tmp_path)
+    passed = {name for name, status in checks.items() if status == "passed"}
+    assert passed == {"build", "operators", "bench", "train_SAC"}
+    assert checks["tests"] == checks["bench_training"] == checks["train_DQN"] == "skipped"
+    assert "GPU_CHECK_ONLY leaves it out" in result.stdout
+
+
 @pytest.mark.skipif(
     shutil.which("compute-sanitizer") or Path("/usr/local/cuda/bin/compute-sanitizer").exists(),
     reason="needs a machine without compute-sanitizer",

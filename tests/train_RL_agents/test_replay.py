@@ -384,7 +384,7 @@ def test_too_large_a_capacity_is_refused_before_it_is_allocated(monkeypatch) -> 
     monkeypatch.setattr(replay_layout, "free_bytes", lambda device: needed)
     small_replay(100)
     monkeypatch.setattr(replay_layout, "free_bytes", lambda device: needed - 1)
-    with pytest.raises(SettingsError, match=r"replay\.capacity is 100: .*give at most 99"):
+    with pytest.raises(SettingsError, match=r"replay\.capacity is 100: .*give at most 89"):
         small_replay(100)
 
 
@@ -394,7 +394,7 @@ def test_processes_share_the_free_memory_of_a_device(monkeypatch) -> None:
     monkeypatch.setattr(replay_layout, "free_bytes", lambda device: 2 * size)
     check = functools.partial(replay_layout.check_memory, replay.config, replay.layout, CPU)
     check(processes=2)
-    with pytest.raises(SettingsError, match=r"for each of 3 processes; give at most 66"):
+    with pytest.raises(SettingsError, match=r"for each of 3 processes; give at most 60"):
         check(processes=3)
 
 

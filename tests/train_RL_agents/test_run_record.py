@@ -55,7 +55,10 @@ def test_bytes_that_are_no_text_do_no_harm(repository):
     assert "+a = 1" in run_record.source_diff()
 
 
-def test_outside_a_repository_there_is_none(tmp_path, monkeypatch):
+def test_outside_a_repository_the_environment_may_name_the_commit(tmp_path, monkeypatch):
+    monkeypatch.delenv(run_record.COMMIT_VARIABLE, raising=False)
     monkeypatch.setattr(run_record, "ROOT", tmp_path)
     assert run_record.source_diff() is None
     assert run_record.source_commit() is None
+    monkeypatch.setenv(run_record.COMMIT_VARIABLE, "1234abcd")
+    assert run_record.source_commit() == "1234abcd"

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from tests.host_reads import no_host_reads
 from tests.train_RL_agents.short_runs import StopAt, assert_same, trainer
 from train_RL_agents import checkpoint
-from train_RL_agents.analysis import read_metrics
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.analysis import AnalysisReceiver, read_metrics
 from train_RL_agents.run_state import DivergedRunError
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
@@ -51,6 +53,36 @@ def test_no_update_before_the_warm_up(tmp_path):
     run = trainer(tmp_path, "updates.warmup_transitions=3000")
     run.train()
     assert run.counters.updates == 0
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, device, agent):
+    """The trainer's own iterations: schedules, collecting, updates, and a log at the end."""
+    copies = []
+
+    def copy(entries):
+        copies.append([entry.values for entry in entries])
+        return iter([[0.0] * (0 if v is None else v.numel()) for v in copies[-1]])
+
+    overrides = ["updates.warmup_transitions=0", "curriculum.mode=sequential", "compile=false"]
+    run = trainer(tmp_path, *overrides, agent=agent, device=torch.device(device))
+    run.receiver = AnalysisReceiver(tmp_path)
+    run.learner.start(run._stages())
+    for _ in range(12):
+        run.iterate()
+    begun = run.counters.updates
+    monkeypatch.setattr("train_RL_agents.analysis.transfer", copy)
+    with no_host_reads():
+        for _ in range(30):
+            run.iterate()
+        assert copies == []
+        run.log()
+    assert run.counters.updates > begun + 5
+    assert len(copies) == 1
+    copied = [values for values in copies[0] if values is not None]
+    assert len(copied) > 20
+    assert {values.device.type for values in copied} == {device}
+    run.receiver.close()
 
 
 def test_the_best_evaluation_is_kept(tmp_path, monkeypatch):

@@ -1,0 +1,1 @@
+"""Programs beside the packages: measurements, checks, pictures, recordings."""

@@ -1,0 +1,1 @@
+"""Tests of agents, replay and trainer."""
