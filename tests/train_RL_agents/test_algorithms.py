@@ -133,6 +133,16 @@ def test_rainbows_noise_has_the_factorised_moments():
         torch.testing.assert_close(noise.var(0).mean(), variance.mean(), rtol=0.1, atol=0.0)
 
 
+@pytest.mark.parametrize(("reward", "mass"), [(0.0, 0.0), (1000.0, 1.0), (-1000.0, 1.0)])
+def test_rainbow_tells_whether_returns_lie_on_its_support(reward, mass):
+    agent = make_agent("Rainbow")
+    batch = random_batch(agent, 16)
+    batch = batch._replace(
+        reward=torch.full_like(batch.reward, reward), discount=torch.zeros_like(batch.discount)
+    )
+    assert agent.objectives(batch)[1]["mass_at_ends"] == mass
+
+
 def test_rainbow_refuses_an_empty_support():
     with pytest.raises(SettingsError, match="v_min is 5"):
         AGENTS["Rainbow"].Config(v_min=5.0, v_max=5.0)
