@@ -1,4 +1,4 @@
-"""CartPole-v1 and Pendulum-v1 as torch batches, and a plain loop that learns them.
+"""CartPole-v1 and Pendulum-v1 as torch batches, and a loop that learns them with the own replay.
 
 The dynamics are Gymnasium's, in float64; a test compares them step by step.
 """
@@ -14,8 +14,12 @@ from torch import Tensor
 
 from marinenav_env.observation import Observation
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.batch import Batch
 from train_RL_agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.replay import DeviceReplay
+from train_RL_agents.replay_layout import ReplayConfig, TransitionLayout
+
+FIRST_UPDATE = 500
+"""Transitions stored before the first update."""
 
 
 class Problem(Protocol):
@@ -89,10 +93,14 @@ class Pendulum:
 
 
 def as_observation(features: Tensor) -> Observation:
-    """Features `[B, F]` as the robot's own state, without any object."""
-    return Observation(
-        features, features.new_zeros(len(features), 0, 5), features.new_zeros(len(features), 0)
-    )
+    """Features `[..., F]` as the robot's own state, without any object."""
+    others = features.new_zeros(*features.shape[:-1], 0, 5)
+    return Observation(features, others, others[..., 0])
+
+
+def one_robot(features: Tensor) -> Observation:
+    """Features `[W, F]` as the observation `[W, 1, F]` of worlds with one robot."""
+    return as_observation(features.unsqueeze(1))
 
 
 def mean_return(problem: Problem, agent: Agent, worlds: int = 20) -> float:
@@ -105,53 +113,6 @@ def mean_return(problem: Problem, agent: Agent, worlds: int = 20) -> float:
         total += alive * reward
         alive *= (~ended).float()
     return total.mean().item()
-
-
-class Memory:
-    """All transitions, sampled uniformly, or by priority to the power 0.6."""
-
-    def __init__(self, rows: int, *, gamma: float, prioritized: bool) -> None:
-        self.rows, self.size = rows, 0
-        self.gamma, self.prioritized = gamma, prioritized
-        self.columns: list[Tensor] = []
-        self.priority = torch.ones(rows)
-
-    def store(self, *columns: Tensor) -> None:
-        """Append features, action, reward, next features and end, each `[worlds, ...]`."""
-        if not self.columns:
-            self.columns = [c.new_zeros(self.rows, *c.shape[1:]) for c in columns]
-        count = len(columns[0])
-        for column, values in zip(self.columns, columns, strict=True):
-            column[self.size : self.size + count] = values
-        self.priority[self.size : self.size + count] = self.priority[: max(self.size, 1)].max()
-        self.size += count
-
-    def sample(self, size: int) -> Batch:
-        """Return a batch `[size]`."""
-        if self.prioritized:
-            shares = self.priority[: self.size] ** 0.6
-            index = torch.multinomial(shares, size, replacement=True)
-            weight = (shares[index] * self.size / shares.sum()) ** -0.5
-            weight = weight / weight.max()
-        else:
-            index, weight = torch.randint(self.size, (size,)), torch.ones(size)
-        features, action, reward, following, ended = (column[index] for column in self.columns)
-        return Batch(
-            obs=as_observation(features),
-            action=action,
-            reward=reward,
-            next_obs=as_observation(following),
-            discount=self.gamma * (~ended).float(),
-            weight=weight,
-            index=index,
-        )
-
-    def update(self, agent: Agent, size: int) -> None:
-        """Update the agent once, and the priorities if it uses them."""
-        batch = self.sample(size)
-        metrics = agent.update(batch)
-        if self.prioritized:
-            self.priority[batch.index] = metrics["priority"]
 
 
 @dataclass(frozen=True)
@@ -172,26 +133,43 @@ def learn(problem: Problem, agent: Agent, plan: Plan, goal: float) -> float:
     """Collect and learn until the mean return reaches `goal`; return the best one seen."""
     noise = 0.0 if agent.stochastic else plan.noise
     policy = PolicyWrapper(agent, epsilon=plan.epsilon, action_noise=noise)
-    memory = Memory(
-        plan.steps * plan.worlds, gamma=agent.config.gamma, prioritized=agent.config.prioritized
-    )
     state = problem.start(plan.worlds)
+    first = one_robot(problem.observe(state))
+    config = ReplayConfig(
+        capacity=plan.steps * plan.worlds,
+        n_step=agent.config.n_step,
+        gamma=agent.config.gamma,
+        prioritized=agent.config.prioritized,
+    )
+    replay = DeviceReplay(config, TransitionLayout.of(first, policy.explore(first)), "cpu")
+    active = torch.ones(plan.worlds, 1, dtype=torch.bool)
     age = torch.randint(problem.limit, (plan.worlds,))  # so that not all are cut at once
     best = -math.inf
     for step in range(1, plan.steps + 1):
-        features = problem.observe(state)
-        action = policy.explore(as_observation(features))
-        state, reward, ended = problem.advance(state, action)
-        following = problem.observe(state)
-        memory.store(features, action, plan.reward_scale * reward, following, ended)
+        now = one_robot(problem.observe(state))
+        action = policy.explore(now)  # [worlds, 1, ...]
+        state, reward, ended = problem.advance(state, action.squeeze(1))
         age += 1
-        over = ended | (age >= problem.limit)
+        cut_off = (age >= problem.limit) & ~ended
+        replay.store(
+            now,
+            action,
+            plan.reward_scale * reward.unsqueeze(1),
+            active,
+            ended.unsqueeze(1),
+            cut_off.unsqueeze(1),
+            one_robot(problem.observe(state)),
+        )
+        over = ended | cut_off
         state = torch.where(over.unsqueeze(-1), problem.start(plan.worlds), state)
         age *= ~over
-        if memory.size < 500:
+        if step * plan.worlds < FIRST_UPDATE:
             continue
         for _ in range(plan.updates):
-            memory.update(agent, plan.batch)
+            batch = replay.sample(plan.batch)
+            metrics = agent.update(batch)
+            if config.prioritized:
+                replay.update_priorities(batch.index, metrics["priority"])
         if step % plan.check == 0:
             best = max(best, mean_return(problem, agent))
             if best >= goal:

@@ -34,7 +34,7 @@ SETTINGS = {
     "AC-IQN": {"n_taus": 4, "n_target_taus": 4, "polyak": 0.02},
     "IQN": {"n_taus": 4, "n_target_taus": 4},
     "DQN": {},
-    "Rainbow": {"v_min": 0.0, "v_max": 10.0, "atoms": 21},
+    "Rainbow": {"v_min": 0.0, "v_max": 10.0, "atoms": 21, "n_step": 3},
     "DDPG": {"polyak": 0.02},
     "SAC": {"polyak": 0.02},
 }
