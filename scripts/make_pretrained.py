@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import shlex
 import sys
@@ -38,6 +39,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=1, help="of the evaluation (default %(default)s)"
     )
+    parser.add_argument(
+        "--cvar",
+        type=float,
+        metavar="SHARE",
+        help="risk level to ship instead of the run's, for an agent where it enters when it acts",
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     options = parser.parse_args(arguments)
     if options.episodes < 1:
@@ -51,11 +58,17 @@ def make(options: argparse.Namespace, console: Console) -> None:
     Raises:
         CheckpointError: the run has no readable policy, or no record of how it was made.
         ConfigError: the device is not there.
+        SettingsError: the risk level is out of its bounds, or does not enter when the agent acts.
         OSError: a file cannot be written.
     """
     file = policy_file(options.run)
     policy = read_policy(file, choose_device(options.device))
     made = provenance(file, policy)
+    if options.cvar is not None:
+        made["trained_with"] = {"cvar": getattr(policy.config.algorithm, "cvar", None)}
+        policy.agent.act_under(cvar=options.cvar)
+        config = dataclasses.replace(policy.config, algorithm=policy.agent.config)
+        policy = policy._replace(config=config)
     table = evaluate(policy, options, console)
     write_pretrained(options.output, policy, table, made)
 

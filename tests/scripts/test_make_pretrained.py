@@ -54,6 +54,19 @@ def make(run, output, *options):
     return make_pretrained.main([str(run), "--output", str(output), "--device", "cpu", *options])
 
 
+def test_the_risk_level_to_ship(run, tmp_path, capsys):
+    options = ("--episodes", "1", "--cvar", "0.25")
+    assert make(run, tmp_path / "ac_iqn", *options) == 1
+    assert "cvar is 0.25: this AC-IQN was trained with" in capsys.readouterr().err
+    save_policy(run / "checkpoints" / "best.pt", "IQN", evaluation={"stages": [[1, 0, 0, 30.0]]})
+    assert make(run, tmp_path / "iqn", *options) == 0
+    agent, config = load_policy(tmp_path / "iqn")
+    assert agent.config.cvar == config.algorithm.cvar == 0.25
+    provenance = json.loads((tmp_path / "iqn" / "provenance.json").read_text())
+    assert provenance["trained_with"] == {"cvar": load_policy(run)[0].config.cvar}
+    assert provenance["trained_with"] != {"cvar": 0.25}
+
+
 def test_a_folder_of_a_run(run, tmp_path, capsys):
     output = tmp_path / "pretrained" / "ac_iqn"
     assert make(run, output, "--episodes", "2", "--seed", "7") == 0
