@@ -14,7 +14,7 @@
 # Variables: PYTHON is the interpreter (else .venv/bin/python, else python3); PYTHONPATH may hold
 # packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the time for everything (530);
 # GPU_CHECK_ONLY="NAME ..." leaves out all checks but the build and these, to repeat what a first run
-# had no time for; MARINENAV_COMMIT is the commit to record where the copy has no history.
+# had no time for, into a folder of its own; MARINENAV_COMMIT is the commit to record where the copy has no history.
 #
 # Exit status: 0, and what was not checked is said; 1 if a check failed or a signal stopped the
 # script; 2 if this machine cannot run the checks.
@@ -65,6 +65,12 @@ answer=$("$python" -m scripts.gpu_check_record begin "$scratch" "$COMMAND") || e
   read -r -a agents
   read -r -a cuda_tests
 } <<<"$answer"
+for name in ${GPU_CHECK_ONLY:-}; do
+  known=" tests memcheck initcheck bench bench_training bench_replay ${agents[*]/#/train_} "
+  [[ $known == *" $name "* ]] || refuse "GPU_CHECK_ONLY names $name: give some of$known"
+done
+[[ -n ${GPU_CHECK_ONLY:-} && -e $folder/gpu_check.json ]] &&
+  refuse "$folder holds a run's records, which GPU_CHECK_ONLY would replace: name another folder"
 rm -f -- "$folder"/gpu_{check,bench,training,replay}.json "$folder/gpu_check.log"
 
 # record note|finish|stop: writes gpu_check.json and gpu_check.log; all but note print the verdict.

@@ -43,6 +43,7 @@ CUDA_TESTS = (
     "tests/train_RL_agents/test_priorities.py",
     "tests/train_RL_agents/test_replay.py",
     "tests/train_RL_agents/test_resume.py",
+    "tests/train_RL_agents/test_trainer.py",
 )
 HEAD, RESULTS = "head.json", "results.tsv"  # in the script's temporary folder
 

@@ -162,14 +162,13 @@ def equal(first: Any, second: Any) -> bool:
 
 def inspect(folder: Path, tally: Tally) -> list[str]:
     """Check what a kill left behind; return what is wrong."""
-    files = [*checkpoints(folder), *(folder / "checkpoints").glob("best.pt")]
-    steps = []
-    for file in files:
+    for file in (folder / "checkpoints").glob("*.pt"):
         try:
-            steps.append(checkpoint.load(file)["step"])
+            checkpoint.load(file)
         except checkpoint.CheckpointError as error:
             return [str(error)]
-    if not files:
+    steps = [checkpoint.load(file)["step"] for file in checkpoints(folder)]
+    if not steps:
         tally.before_first_checkpoint += 1
         return []
     metrics = folder / METRICS

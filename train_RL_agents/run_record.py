@@ -24,6 +24,9 @@ from train_RL_agents.settings import plain
 
 RUN = "run.json"
 SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
+PLAIN = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color")
+PLAIN += ("--src-prefix=a/", "--dst-prefix=b/")
+"""Options of `git diff` for a patch that can be applied, whatever the user has configured."""
 COMMIT_VARIABLE = "MARINENAV_COMMIT"
 PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,7 +109,7 @@ def source_diff() -> str | None:
         if new and own is not None:
             shutil.copy(own.strip(), index)
             _git("add", "--intent-to-add", "--", *new, index=index)
-        return _git("diff", "HEAD", index=index if index.exists() else None)
+        return _git("diff", *PLAIN, "HEAD", index=index if index.exists() else None)
 
 
 def _start(device: torch.device, processes: int) -> dict[str, Any]:

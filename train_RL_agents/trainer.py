@@ -355,16 +355,16 @@ class TorchRLTrainer:
         """Save and end the run; whoever started it says how to go on.
 
         Raises:
-            DivergedRunError: weights are not finite; the checkpoints stay as they are.
-            InterruptedRunError: otherwise.
+            InterruptedRunError: always; weights that are not finite replace no checkpoint.
         """
-        if not self.learner.weights_finite():
-            raise self._diverged(["the networks' weights not finite"])
-        path = self.save()
         received = interruption.received
         name = received.name if received else "a signal to another process"
+        if self.learner.weights_finite():
+            told = f"saved to {self.save()}"
+        else:
+            told = str(self._diverged(["the networks' weights not finite"]))
         raise InterruptedRunError(
-            f"stopped by {name} at step {self.counters.step}; saved to {path}", received
+            f"stopped by {name} at step {self.counters.step}; {told}", received
         )
 
     @contextmanager

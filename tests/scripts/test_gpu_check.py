@@ -134,6 +134,14 @@ def test_a_choice_of_checks(tmp_path, pretender):
     assert passed == {"build", "operators", "bench", "train_SAC"}
     assert checks["tests"] == checks["bench_training"] == checks["train_DQN"] == "skipped"
     assert "GPU_CHECK_ONLY leaves it out" in result.stdout
+    before = record_of(tmp_path)
+    again = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench")
+    assert again.returncode == 2
+    assert "name another folder" in again.stderr
+    assert record_of(tmp_path) == before
+    misspelled = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench train_sac")
+    assert misspelled.returncode == 2
+    assert "GPU_CHECK_ONLY names train_sac: give some of tests" in misspelled.stderr
 
 
 @pytest.mark.skipif(

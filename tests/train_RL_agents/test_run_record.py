@@ -17,8 +17,10 @@ def repository(tmp_path, monkeypatch):
         monkeypatch.setenv(f"{name}_NAME", "somebody")
         monkeypatch.setenv(f"{name}_EMAIL", "somebody@example.org")
     (folder / "old.py").write_text("a = 1\nb = 2\n")
+    (folder / "picture.png").write_bytes(bytes(range(256)))
     git(folder, "init", "--quiet")
-    git(folder, "add", "old.py")
+    git(folder, "config", "diff.noprefix", "true")
+    git(folder, "add", "old.py", "picture.png")
     git(folder, "commit", "--quiet", "--message", "one")
     return folder
 
@@ -35,6 +37,7 @@ def test_an_unchanged_tree_has_an_empty_diff(repository):
 
 def test_the_diff_brings_back_changed_and_new_sources(repository, tmp_path):
     (repository / "old.py").write_text("a = 1\nb = 3\n")
+    (repository / "picture.png").write_bytes(bytes(range(255, -1, -1)))
     (repository / "agents").mkdir()
     (repository / "agents" / "new.py").write_text("c = 4\n")
     (repository / "results.bin").write_bytes(b"\0" * 10)
@@ -47,6 +50,7 @@ def test_the_diff_brings_back_changed_and_new_sources(repository, tmp_path):
     git(other, "apply", "-", input=diff)
     assert (other / "old.py").read_text() == "a = 1\nb = 3\n"
     assert (other / "agents" / "new.py").read_text() == "c = 4\n"
+    assert (other / "picture.png").read_bytes() == bytes(range(255, -1, -1))
     assert not (other / "results.bin").exists()
 
 

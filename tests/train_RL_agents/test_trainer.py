@@ -8,7 +8,7 @@ from tests.train_RL_agents.short_runs import StopAt, assert_same, trainer
 from train_RL_agents import checkpoint
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.analysis import AnalysisReceiver, read_metrics
-from train_RL_agents.run_state import DivergedRunError
+from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 
@@ -128,8 +128,9 @@ def test_a_signal_saves_no_weights_that_are_not_finite(tmp_path, monkeypatch):
 
     run.learner.learn = learn_then_break
     monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(run, 150))
-    with pytest.raises(DivergedRunError, match="at step 150: the networks' weights not finite"):
+    with pytest.raises(InterruptedRunError, match="weights not finite") as raised:
         run.train()
+    assert "stopped by SIGTERM at step 150" in str(raised.value)
     assert run.counters.updates > 0
     assert run.checkpoints.steps() == [0]
 
