@@ -52,6 +52,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if min(*options.processes, options.repeats) < 1:
         parser.error("--processes and --repeats take numbers from 1")
+    if options.steps < INTERVALS:
+        parser.error(f"--steps is {options.steps}: give {INTERVALS} or more")
+    try:
+        options.config, _, _ = load_config(agent=options.agent, overrides=options.settings)
+    except ValueError as error:
+        parser.error(str(error))
     return options
 
 
@@ -95,7 +101,6 @@ def measure(options: argparse.Namespace, processes: int) -> dict[str, float]:
     Raises:
         RuntimeError: the training failed.
     """
-    config, _, _ = load_config(agent=options.agent, overrides=options.settings)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         command = command_for(options, processes, folder)
@@ -103,7 +108,7 @@ def measure(options: argparse.Namespace, processes: int) -> dict[str, float]:
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
         records = [r for r in read_metrics(folder / METRICS) if r["mode"] == "train"]
-    return figures_of(records, config.updates.batch_size * processes)
+    return figures_of(records, options.config.updates.batch_size * processes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

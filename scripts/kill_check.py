@@ -196,7 +196,7 @@ def check(agent: str, kills: int, folder: Path, random_moments: random.Random) -
         if status is None and not complete:
             tally.kills += 1
             tally.problems += inspect(run, tally)
-        elif status:
+        elif status or not complete:  # it ended by itself
             tally.problems.append(f"ended with status {status}:\n{log.read_text()[-2000:]}")
         if complete and not tally.problems:
             tally.problems += differences(run, reference)

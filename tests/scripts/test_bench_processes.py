@@ -38,7 +38,22 @@ def test_the_script_measures_one_and_two(tmp_path, capsys):
     assert "gradient samples/s" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["worlds=-1"], "worlds is -1"),
+        (["--steps", "3"], "steps is 3"),
+        (["--repeats", "0"], "from 1"),
+    ],
+)
+def test_what_is_of_no_use_is_refused_before_any_training(capsys, arguments, message):
+    with pytest.raises(SystemExit) as raised:
+        bench_processes.main(arguments)
+    assert raised.value.code == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_training_that_fails_is_told():
-    options = ["--processes", "1", "--steps", "480", "--repeats", "1"]
-    with pytest.raises(ValueError, match="worlds is -1"):
-        bench_processes.main([*options, "worlds=-1"])
+    options = ["--processes", "1", "--repeats", "1", "--steps", "480"]
+    with pytest.raises(RuntimeError, match=r"(?s)failed:\n.*error: "):
+        bench_processes.main([*options, "curriculum.stages=[[5,0,0,5000]]", "threads=1"])
