@@ -1,0 +1,127 @@
+"""Digests of the simulator's states and of short trainings, as recorded before a restructuring.
+
+``python -m tests.goldens --write`` records them anew; `tests/test_goldens.py` compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from marinenav_env.env import MarineNavEnv
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config_files import load_config
+from train_RL_agents.trainer import TorchRLTrainer
+
+FILE = Path(__file__).parent / "reference" / "goldens.json"
+WORLDS_AND_STEPS = ((1, 120), (16, 120), (4096, 40))
+TRAINING = [
+    "worlds=12",
+    "total_steps=1200",
+    "updates.batch_size=32",
+    "updates.replay_ratio=2",
+    "updates.warmup_transitions=200",
+    "replay.capacity=3000",
+    "log.interval_steps=600",
+    "checkpoint.interval_steps=1200",
+    "evaluation.interval_steps=1200",
+    "evaluation.episodes=1",
+    "evaluation.final_episodes=1",
+    "env.episode.max_steps=30",
+    "algorithm.autocast=false",
+    "stack_k=1",
+]
+
+
+def digest(tensors) -> str:
+    """Return one hash of tensors; neither their names nor their order enter."""
+    parts = [hashlib.sha256(t.contiguous().cpu().numpy().tobytes()).digest() for t in tensors]
+    return hashlib.sha256(b"".join(sorted(parts))).hexdigest()[:32]
+
+
+def libm() -> str:
+    """Return a hash of the C library's functions, on which float64 results depend."""
+    values = [x * 0.37 - 40.0 for x in range(400)]
+    found = [f(x) for f in (math.sin, math.cos, math.exp) for x in values]
+    found += [math.log(x + 41.0) for x in values] + [math.atan2(x, 1.7) for x in values]
+    return digest([torch.tensor(found, dtype=torch.float64)])
+
+
+def processor() -> str:
+    """Return what the bits of matrix products depend on: the build of torch and its kernels."""
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.randn(2, 96, 96, generator=generator)
+    return f"{torch.__version__} {torch.backends.cpu.get_cpu_capability()} {digest([a @ b])[:8]}"
+
+
+def rollout(worlds: int, steps: int, dtype: torch.dtype, *, discrete: bool = False) -> str:
+    """Return the hash of the state and the last observation after some steps, resets included."""
+    env = MarineNavEnv(
+        worlds,
+        stages=(CROWDED, SPARSE),
+        config=eventful(),
+        dtype=dtype,
+        discrete=discrete,
+        seed=2**40 + 9,
+        stack_k=2,
+    )
+    env.set_stage(torch.arange(worlds) % 2)
+    now, following = env.make_buffers(), env.make_buffers()
+    env.reset_into(now)
+    for step in range(steps):
+        env.step_into(actions(env, step), now, following)
+        env.reset_into(following, following.done)
+        now, following = following, now
+    state = env.state
+    changing = (state.robot, state.status, state.buoy, state.core, state.world, state.outcome)
+    return digest([*changing, state.stats, *now.obs, now.reward])
+
+
+def training(name: str) -> dict[str, float | str]:
+    """Return the hash of the weights after a short training, and two sums to compare elsewhere."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        config, _, _ = load_config(agent=name, overrides=TRAINING)
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = TorchRLTrainer(config, Path(folder), torch.device("cpu"))
+            trainer.train()
+        weights = list(trainer.learner.agent.parameters())
+    finally:
+        torch.set_num_threads(threads)
+    return {
+        "digest": digest([weight.detach() for weight in weights]),
+        "mean_magnitude": sum(w.detach().double().abs().sum().item() for w in weights)
+        / sum(w.numel() for w in weights),
+        "updates": trainer.counters.updates,
+    }
+
+
+def simulator() -> dict[str, str]:
+    """Return the hashes of all rollouts by name."""
+    rows = {}
+    for dtype in (torch.float32, torch.float64):
+        for worlds, steps in WORLDS_AND_STEPS:
+            rows[f"{str(dtype).removeprefix('torch.')}_{worlds}"] = rollout(worlds, steps, dtype)
+    rows["float32_16_discrete"] = rollout(16, 120, torch.float32, discrete=True)
+    return rows
+
+
+def record() -> dict[str, object]:
+    """Return everything, as the file has it."""
+    trainings = {name: training(name) for name in AGENTS}
+    machine = {"libm": libm(), "processor": processor()}
+    return {"machine": machine, "simulator": simulator(), "training": trainings}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("usage: python -m tests.goldens --write")
+    FILE.write_text(json.dumps(record(), indent=1) + "\n")

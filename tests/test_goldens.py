@@ -1,0 +1,36 @@
+"""The bits of states and of short trainings are those that were recorded."""
+
+import json
+
+import pytest
+import torch
+
+from tests import goldens
+from train_RL_agents.agents.registry import AGENTS
+
+RECORDED = json.loads(goldens.FILE.read_text())
+MACHINE = RECORDED["machine"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("worlds", "steps"), goldens.WORLDS_AND_STEPS)
+def test_states_are_those_recorded(worlds, steps, dtype):
+    if dtype == torch.float64 and goldens.libm() != MACHINE["libm"]:
+        pytest.skip("float64 uses the C library, which gives other last digits here")
+    name = f"{str(dtype).removeprefix('torch.')}_{worlds}"
+    assert goldens.rollout(worlds, steps, dtype) == RECORDED["simulator"][name]
+
+
+def test_states_of_discrete_actions_are_those_recorded():
+    found = goldens.rollout(16, 120, torch.float32, discrete=True)
+    assert found == RECORDED["simulator"]["float32_16_discrete"]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_trained_weights_are_those_recorded(name):
+    """To the bit on the machine of the recording, else as far as rounding lets two runs agree."""
+    recorded, found = RECORDED["training"][name], goldens.training(name)
+    assert found["updates"] == recorded["updates"]
+    assert found["mean_magnitude"] == pytest.approx(recorded["mean_magnitude"], rel=1e-3)
+    if goldens.processor() == MACHINE["processor"]:
+        assert found["digest"] == recorded["digest"]
