@@ -21,9 +21,9 @@ from typing import Any
 import yaml
 from scipy.stats import fisher_exact
 
-from marinenav_env.scenarios import PUBLISHED_STAGES
-from train_RL_agents.pretrained import CONFIG, EVALUATION
-from train_RL_agents.run_record import run_record_of
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES
+from train_RL_agents.policies.pretrained import CONFIG, EVALUATION
+from train_RL_agents.run.provenance import run_record_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "tests/reference/published_success.json"
 SIGNIFICANT = 0.05

@@ -59,7 +59,7 @@ readonly bench_replay_s=60
 
 scratch=$(mktemp -d) || refuse "cannot make a temporary folder: set TMPDIR"
 trap 'rm -rf -- "$scratch"' EXIT
-answer=$("$python" -m scripts.gpu_check_record begin "$scratch" "$COMMAND") || exit 2
+answer=$("$python" -m scripts.checks.gpu_check_record begin "$scratch" "$COMMAND") || exit 2
 {
   read -r architecture
   read -r -a agents
@@ -75,7 +75,7 @@ rm -f -- "$folder"/gpu_{check,bench,training,replay}.json "$folder/gpu_check.log
 
 # record note|finish|stop: writes gpu_check.json and gpu_check.log; all but note print the verdict.
 record() {
-  "$python" -m scripts.gpu_check_record "$1" "$scratch" "$folder" "$SECONDS"
+  "$python" -m scripts.checks.gpu_check_record "$1" "$scratch" "$folder" "$SECONDS"
 }
 
 # note NAME passed|failed|skipped SECONDS TEXT
@@ -149,7 +149,7 @@ trap stop TERM INT
 alone build "$build_s" env FORCE_CUDA=1 NO_CUDA= TORCH_CUDA_ARCH_LIST="$architecture" \
   "$python" setup.py --quiet build_ext --inplace || finish
 alone operators "$operators_s" \
-  "$python" -c 'from marinenav_env.checks import check_device; check_device("cuda")' || finish
+  "$python" -c 'from marinenav_env.envs.checks import check_device; check_device("cuda")' || finish
 
 # ---- correctness, side by side -------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ for tool in memcheck initcheck; do
   if [[ -n $sanitizer ]]; then
     # torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
     check "$tool" "$sanitizer_s" env PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$sanitizer" --tool "$tool" \
-      --report-api-errors no --error-exitcode 99 "$python" scripts/sanitizer_run.py &
+      --report-api-errors no --error-exitcode 99 "$python" scripts/checks/sanitizer_run.py &
   else
     note "$tool" skipped 0 "compute-sanitizer is not installed"
   fi
@@ -187,7 +187,7 @@ alone bench "$bench_s" "$python" scripts/bench.py --device cuda --modes step inf
   --json "$folder/gpu_bench.json"
 alone bench_training "$bench_training_s" "$python" scripts/bench.py --device cuda --modes train \
   --repeats 3 --seconds 1 --json "$folder/gpu_training.json"
-alone bench_replay "$bench_replay_s" "$python" scripts/bench_replay.py --device cuda \
+alone bench_replay "$bench_replay_s" "$python" scripts/bench/replay.py --device cuda \
   --json "$folder/gpu_replay.json"
 
 finish

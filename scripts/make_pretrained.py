@@ -13,14 +13,14 @@ from typing import Any
 
 from rich.console import Console
 
-from train_RL_agents.analysis import METRICS, read_metrics
-from train_RL_agents.checkpoint import CheckpointError
-from train_RL_agents.devices import choose_device
-from train_RL_agents.evaluation import Evaluation, print_table, table_as_json
-from train_RL_agents.loaded_policy import Policy
-from train_RL_agents.policy_files import policy_file, read_policy
-from train_RL_agents.pretrained import write_pretrained
-from train_RL_agents.run_record import ROOT, RUN, run_record_of
+from train_RL_agents.config.build import Policy
+from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.episodes import Evaluation, print_table, table_as_json
+from train_RL_agents.metrics.writer import METRICS, read_metrics
+from train_RL_agents.policies.load import policy_file, read_policy
+from train_RL_agents.policies.pretrained import write_pretrained
+from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.run.provenance import ROOT, RUN, run_record_of
 
 START = ("time", "commit", "versions", "device", "processes", "cpu_threads", "cpu_count")
 """What a policy's provenance takes over from a start of its run."""

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from marinenav_env.episodes import read_episode
-from marinenav_env.plotting import plot_episode, save_figure, save_film
+from marinenav_env.episodes.format import read_episode
+from marinenav_env.render.figures import plot_episode, save_figure, save_film
 
 PICTURES = (".png", ".pdf", ".svg")
 FILMS = (".gif", ".mp4")

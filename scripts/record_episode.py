@@ -17,13 +17,13 @@ from pathlib import Path
 import torch
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.env import MarineNavEnv
-from marinenav_env.episode_recorder import record_episodes
-from marinenav_env.episodes import Episode, write_episode
-from marinenav_env.scenarios import PUBLISHED_STAGES, Stage
-from train_RL_agents.checkpoint import CheckpointError
-from train_RL_agents.evaluation import FIRST_WORLD
-from train_RL_agents.policy_files import load_policy
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.episodes.format import Episode, write_episode
+from marinenav_env.episodes.record import record_episodes
+from train_RL_agents.evaluation.episodes import FIRST_WORLD
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.run.checkpoint import CheckpointError
 
 COUNTS = ("robots", "cores", "buoys")
 

@@ -16,9 +16,9 @@ from dataclasses import asdict
 
 import torch
 
-from marinenav_env.deviations import QUANTITIES, Deviations
-from marinenav_env.episodes import read_episode
-from marinenav_env.replay import check
+from marinenav_env.episodes.compare import QUANTITIES, Deviations
+from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.replay import check
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 COLUMNS = (*QUANTITIES, "wrong_flags", "steps")

@@ -22,8 +22,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from marinenav_env import checks, env
-from train_RL_agents import replay_layout
+from marinenav_env.envs import checks, marine
+from train_RL_agents.replay import layout
 
 FAKE_GPU = torch.device("cuda", 0)
 GUARD = Path(__file__).parent / "csrc" / "cuda_guard.cpp"
@@ -103,9 +103,9 @@ def load_guard(folder: Path) -> None:
 def fake_gpu() -> Iterator[None]:
     """Let code inside the block run on `FAKE_GPU`."""
     with pytest.MonkeyPatch.context() as patch, _Mode(), _Missing():
-        patch.setattr(env, "check_device", torch.device)
+        patch.setattr(marine, "check_device", torch.device)
         patch.setattr(checks, "check_placement", _placeable)
-        patch.setattr(replay_layout, "free_bytes", lambda device: MEMORY_BYTES)
+        patch.setattr(layout, "free_bytes", lambda device: MEMORY_BYTES)
         patch.setattr(nn.Module, "_apply", _apply)
         patch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
         patch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 
-from marinenav_env.env import MarineNavEnv
+from marinenav_env.envs.marine import MarineNavEnv
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config_files import load_config
-from train_RL_agents.trainer import TorchRLTrainer
+from train_RL_agents.config.files import load_config
+from train_RL_agents.training.trainer import TorchRLTrainer
 
 FILE = Path(__file__).parent / "reference" / "goldens.json"
 WORLDS_AND_STEPS = ((1, 120), (16, 120), (4096, 40))

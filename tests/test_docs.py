@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from marinenav_env.config import EnvConfig
-from train_RL_agents.config_files import load_config
-from train_RL_agents.loaded_policy import build_agent
+from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.files import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))

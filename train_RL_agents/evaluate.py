@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marinenav_env.atomic_files import write_atomically
-from train_RL_agents.checkpoint import CheckpointError
-from train_RL_agents.devices import choose_device
-from train_RL_agents.evaluation import Evaluation, StageResult, print_table, table_as_json
-from train_RL_agents.pictures import draw_trajectories
-from train_RL_agents.policy_files import load_policy
-from train_RL_agents.settings import SettingsError
+from marinenav_env.fields import SettingsError
+from marinenav_env.files import write_atomically
+from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
+from train_RL_agents.evaluation.figures import draw_trajectories
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.run.checkpoint import CheckpointError
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from marinenav_env.atomic_files import write_atomically
-from train_RL_agents.checkpoint import CheckpointError
-from train_RL_agents.deployed_policy import ScriptedNetwork
-from train_RL_agents.deployment import (
+from marinenav_env.files import write_atomically
+from train_RL_agents.config.build import Policy
+from train_RL_agents.policies.formats import FORMATS, Format
+from train_RL_agents.policies.interface import (
     acting_network,
     call,
     call_inputs,
@@ -22,9 +22,9 @@ from train_RL_agents.deployment import (
     random_observation,
     simulated_observation,
 )
-from train_RL_agents.export_formats import FORMATS, Format
-from train_RL_agents.loaded_policy import Policy
-from train_RL_agents.policy_files import read_policy
+from train_RL_agents.policies.load import read_policy
+from train_RL_agents.policies.torchscript import ScriptedNetwork
+from train_RL_agents.run.checkpoint import CheckpointError
 
 RANDOM_OBSERVATIONS = 256
 

@@ -16,20 +16,20 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from train_RL_agents import checkpoint, sweep
+from marinenav_env.fields import SettingsError, plain
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.allocator import keep_freed_memory, return_freed_memory
-from train_RL_agents.checkpoint import CheckpointError
-from train_RL_agents.config import TrainConfig
-from train_RL_agents.config_files import config_from_plain, load_config, presets, with_overrides
-from train_RL_agents.devices import choose_device
-from train_RL_agents.evaluation import print_table
-from train_RL_agents.pictures import TRAJECTORIES, draw_trajectories
-from train_RL_agents.processes import Processes, ProcessLostError
-from train_RL_agents.run_record import RUN, ended_at_once, write_run_record
-from train_RL_agents.run_state import DivergedRunError, InterruptedRunError
-from train_RL_agents.settings import SettingsError, plain
-from train_RL_agents.trainer import EVALUATION, TorchRLTrainer
+from train_RL_agents.config.files import config_from_plain, load_config, presets, with_overrides
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
+from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.episodes import print_table
+from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
+from train_RL_agents.run import checkpoint, multi_seed
+from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.run.provenance import RUN, ended_at_once, write_run_record
+from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
+from train_RL_agents.training.trainer import EVALUATION, TorchRLTrainer
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
 OF_THE_MACHINE = "threads="
@@ -41,7 +41,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Train an agent in the simulator.",
         epilog="Any setting: key=value with dotted keys, for example updates.batch_size=512. "
-        "train_RL_agents/config.py and agents/*.py list them with units and defaults, "
+        "train_RL_agents/config/schema.py and agents/*.py list them with units and defaults, "
         "docs/physics.md those of env.*",
     )
     parser.add_argument("--config", metavar="FILE", help="YAML, or a published training JSON")
@@ -146,7 +146,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     check_writable(output_dir)
     taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)
     saved = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
-    if taken or saved or (output_dir / sweep.SWEEP).exists():
+    if taken or saved or (output_dir / multi_seed.SWEEP).exists():
         raise SettingsError(
             f"output is {str(output_dir)!r}, which holds a run: give another folder, or "
             f"--resume {output_dir}"
@@ -156,7 +156,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
         return
     processes.wait()  # all have seen that the folder is free
     if processes.first:
-        sweep.write_sweep(output_dir, seeds, plain(config))
+        multi_seed.write_sweep(output_dir, seeds, plain(config))
     train_seeds(configs, output_dir, processes)
 
 
@@ -183,7 +183,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
         SettingsError: the number of threads is wrong.
     """
     path = Path(arguments.resume)
-    noted = sweep.read_sweep(path)
+    noted = multi_seed.read_sweep(path)
     if noted is not None:
         seeds, values = noted
         config = _with_flags(config_from_plain(values), arguments)
@@ -214,7 +214,7 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
     Raises:
         DivergedRunError: of all seeds that diverged, once the others are trained.
     """
-    folders = [sweep.seed_folder(output_dir, config.seed) for config in configs]
+    folders = [multi_seed.seed_folder(output_dir, config.seed) for config in configs]
     diverged = []
     for config, folder in zip(configs, folders, strict=True):
         if (folder / EVALUATION).exists():
@@ -228,10 +228,10 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
         return_freed_memory()
     complete = [folder for folder in folders if (folder / EVALUATION).exists()]
     if processes.first and complete:
-        points = sweep.joint_curve(complete)
+        points = multi_seed.joint_curve(complete)
         title = f"{configs[0].agent}, {len(complete)} seeds"
-        sweep.draw_curve(points, title, output_dir / sweep.CURVE)
-        print(f"joint curve: {output_dir / sweep.CURVE}")
+        multi_seed.draw_curve(points, title, output_dir / multi_seed.CURVE)
+        print(f"joint curve: {output_dir / multi_seed.CURVE}")
     if diverged:
         raise DivergedRunError("\n".join(diverged))
 

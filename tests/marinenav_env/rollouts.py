@@ -9,11 +9,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from marinenav_env import ops
 from marinenav_env.config import EnvConfig
-from marinenav_env.env import CONTINUOUS_ACTIONS, DISCRETE_ACTIONS, INFO_FIELDS, MarineNavEnv
-from marinenav_env.scenarios import Stage
-from marinenav_env.state import StepBuffers
+from marinenav_env.envs.marine import (
+    CONTINUOUS_ACTIONS,
+    DISCRETE_ACTIONS,
+    INFO_FIELDS,
+    MarineNavEnv,
+)
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.state import StepBuffers
+from marinenav_env.kernel import ops
 
 CROWDED = Stage(robots=5, cores=2, buoys=3, min_distance_m=12.0)
 SPARSE = Stage(robots=2, cores=0, buoys=0, min_distance_m=20.0)

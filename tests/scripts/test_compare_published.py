@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marinenav_env.scenarios import PUBLISHED_STAGES
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from scripts import compare_published
 from scripts.compare_published import compare, p_higher
 

@@ -8,8 +8,8 @@ import torch
 
 from scripts import make_pretrained
 from tests.train_RL_agents.policy_samples import save_policy
-from train_RL_agents.policy_files import load_policy
-from train_RL_agents.run_record import ROOT
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.run.provenance import ROOT
 
 START = {
     "time": "2025-01-01T00:00:00+00:00",

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from marinenav_env import plotting
-from marinenav_env.episodes import read_episode, write_episode
+from marinenav_env.episodes.format import read_episode, write_episode
+from marinenav_env.render import figures
 from scripts import plot_episode
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
@@ -104,7 +104,7 @@ def test_a_failed_film_leaves_the_old_one(short, tmp_path, monkeypatch):
         yield np.zeros((64, 64, 3), dtype=np.uint8)
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(plotting, "film_frames", frames)
+    monkeypatch.setattr(figures, "film_frames", frames)
     output = tmp_path / "film.mp4"
     output.write_text("old")
     with pytest.raises(RuntimeError, match="on purpose"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from marinenav_env.episodes import read_episode
+from marinenav_env.episodes.format import read_episode
 from scripts import record_episode, replay_episode
 from tests.train_RL_agents.policy_samples import save_policy
 

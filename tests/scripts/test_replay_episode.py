@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marinenav_env.deviations import Deviations
+from marinenav_env.episodes.compare import Deviations
 from scripts import replay_episode
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"

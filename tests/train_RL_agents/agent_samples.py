@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from marinenav_env.observation import Observation
+from marinenav_env.envs.observation import Observation
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import ObservationDims
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import ObservationDims
 
 
 def random_observation(

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.train_RL_agents.short_runs import trainer
-from train_RL_agents import evaluation
+from train_RL_agents.evaluation import episodes
 
 
 @pytest.fixture
 def short_evaluations(monkeypatch):
     """End the episodes of evaluations early."""
-    monkeypatch.setattr(evaluation, "DECISION_LIMIT", 50)
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 50)
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +17,6 @@ def finished(tmp_path_factory):
     """Return the folder of a complete run with checkpoints of several steps."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluation, "DECISION_LIMIT", 50)
+        patch.setattr(episodes, "DECISION_LIMIT", 50)
         trainer(folder, "checkpoint.keep=9", "evaluation.interval_steps=600").train()
     return folder

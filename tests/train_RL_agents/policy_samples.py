@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 
-from marinenav_env.episodes import read_episode
-from marinenav_env.observation import Observation
-from train_RL_agents import checkpoint
-from train_RL_agents.config import TrainConfig
-from train_RL_agents.config_files import config_from_plain
-from train_RL_agents.loaded_policy import build_agent
-from train_RL_agents.settings import plain
+from marinenav_env.envs.observation import Observation
+from marinenav_env.episodes.format import read_episode
+from marinenav_env.fields import plain
+from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.run import checkpoint
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
 OUTPUTS = {

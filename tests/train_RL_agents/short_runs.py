@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from train_RL_agents import train
-from train_RL_agents.analysis import read_metrics
-from train_RL_agents.config_files import load_config
-from train_RL_agents.interruption import Interruption
-from train_RL_agents.run_state import InterruptedRunError
-from train_RL_agents.trainer import TorchRLTrainer
+from train_RL_agents.config.files import load_config
+from train_RL_agents.metrics.writer import read_metrics
+from train_RL_agents.training.counters import InterruptedRunError
+from train_RL_agents.training.interruption import Interruption
+from train_RL_agents.training.trainer import TorchRLTrainer
 
 SCRIPT = Path(train.__file__)
 SHORT = [
@@ -90,7 +90,7 @@ class StopAt(Interruption):
 def stop_at(monkeypatch, runner, step):
     """Train until a signal comes once ``step`` is passed; return the step it stopped at."""
     with monkeypatch.context() as patch:
-        patch.setattr("train_RL_agents.trainer.Interruption", lambda: StopAt(runner, step))
+        patch.setattr("train_RL_agents.training.trainer.Interruption", lambda: StopAt(runner, step))
         with pytest.raises(InterruptedRunError) as raised:
             runner.train()
     stopped = re.search(r"stopped by SIGTERM at step (\d+); saved to", str(raised.value))

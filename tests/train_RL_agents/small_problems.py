@@ -12,11 +12,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from marinenav_env.observation import Observation
+from marinenav_env.envs.observation import Observation
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.policy_wrapper import PolicyWrapper
-from train_RL_agents.replay import DeviceReplay
-from train_RL_agents.replay_layout import ReplayConfig, TransitionLayout
+from train_RL_agents.agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.replay.buffer import DeviceReplay
+from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout
 
 FIRST_UPDATE = 500
 """Transitions stored before the first update."""

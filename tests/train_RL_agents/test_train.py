@@ -13,11 +13,12 @@ import pytest
 import torch
 
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
-from train_RL_agents import checkpoint, train
-from train_RL_agents.interruption import Interruption
-from train_RL_agents.processes import Processes, ProcessLostError
-from train_RL_agents.run_state import DivergedRunError
-from train_RL_agents.trainer import TorchRLTrainer
+from train_RL_agents import train
+from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.run import checkpoint
+from train_RL_agents.training.counters import DivergedRunError
+from train_RL_agents.training.interruption import Interruption
+from train_RL_agents.training.trainer import TorchRLTrainer
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 
@@ -77,7 +78,7 @@ def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):
 def test_an_interrupted_sweep_is_resumed_as_a_sweep(tmp_path, monkeypatch, capsys):
     stopped = Interruption()
     stopped.received = signal.SIGTERM
-    monkeypatch.setattr("train_RL_agents.trainer.Interruption", lambda: stopped)
+    monkeypatch.setattr("train_RL_agents.training.trainer.Interruption", lambda: stopped)
     assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 143
     assert capsys.readouterr().err.endswith(f"go on with: --resume {tmp_path}\n")
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from train_RL_agents import losses
+from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig, DeterministicActorCritic
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import QuantileCritic
 from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import QuantileCritic
 
 
 @dataclass(frozen=True)

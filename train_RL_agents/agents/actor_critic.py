@@ -9,10 +9,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.observation import Observation
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import setting
 from train_RL_agents.agents.base import PROTOTYPE, Agent, AgentConfig
-from train_RL_agents.networks import Critic, DeterministicActor, ObservationDims, QuantileCritic
-from train_RL_agents.settings import setting
+from train_RL_agents.agents.networks import (
+    Critic,
+    DeterministicActor,
+    ObservationDims,
+    QuantileCritic,
+)
 
 
 @dataclass(frozen=True)

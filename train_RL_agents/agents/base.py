@@ -18,16 +18,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
-from marinenav_env.observation import Observation
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import (
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import Settings, SettingsError, setting
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import (
     EGO_MAGNITUDE,
     OBJECT_MAGNITUDE,
     InputScale,
     ObservationDims,
 )
-from train_RL_agents.precision import multiplies_bfloat16
-from train_RL_agents.settings import Settings, SettingsError, setting
+from train_RL_agents.device.precision import multiplies_bfloat16
 
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
 PUBLISHED = "published training code"

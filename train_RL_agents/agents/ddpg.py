@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from train_RL_agents import losses
+from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig, DeterministicActorCritic
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import Critic
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import Critic
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.observation import Observation
-from train_RL_agents import losses
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import setting
+from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, AgentConfig
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import ObservationDims, QNetwork
-from train_RL_agents.settings import setting
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import ObservationDims, QNetwork
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.observation import Observation
-from train_RL_agents import losses
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import setting
+from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import ObservationDims, QuantileQNetwork
 from train_RL_agents.agents.quantiles import (
     QuantileConfig,
     describe_risk,
@@ -24,9 +27,6 @@ from train_RL_agents.agents.quantiles import (
     draw_taus,
     midpoints,
 )
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import ObservationDims, QuantileQNetwork
-from train_RL_agents.settings import setting
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from marinenav_env.config import VesselConfig
-from marinenav_env.observation import EGO_FEATURES, Observation
+from marinenav_env.envs.observation import EGO_FEATURES, Observation
+from marinenav_env.fields import setting
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, AgentConfig
-from train_RL_agents.networks import ObservationDims
-from train_RL_agents.settings import setting
+from train_RL_agents.agents.networks import ObservationDims
 
 OWN_RADIUS = VesselConfig().radius  # m, of the published hull
 CALM_DISTANCE = 10.0  # m, published surface distance from which the adaptive risk level is 1

@@ -18,12 +18,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from marinenav_env.observation import Observation
-from train_RL_agents import losses
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import SettingsError, setting
+from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import HIDDEN_WIDTH, EncodedNetwork, InputScale, ObservationDims
-from train_RL_agents.settings import SettingsError, setting
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import (
+    HIDDEN_WIDTH,
+    EncodedNetwork,
+    InputScale,
+    ObservationDims,
+)
 
 HESSEL = "Hessel et al. 2018, table 1"
 PUBLISHED_LAYER = re.compile(r"(hidden_layer|output_layer)_([va])(_2)?\.(weight|bias)_(mu|sigma)")

@@ -15,13 +15,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.observation import Observation
-from train_RL_agents import losses
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import setting
+from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig
 from train_RL_agents.agents.base import CHOICE, Agent
-from train_RL_agents.batch import Batch
-from train_RL_agents.networks import Critic, GaussianActor, ObservationDims, squash
-from train_RL_agents.settings import setting
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.networks import Critic, GaussianActor, ObservationDims, squash
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Environments: the TorchRL face of the kernel, and what each type observes and draws."""

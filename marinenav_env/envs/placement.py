@@ -1,0 +1,79 @@
+"""Whether a stage's scenarios can be placed: some are, on the CPU, when an environment is made."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import torch
+
+from marinenav_env.config import (
+    ConfigError,
+    CurrentConfig,
+    EnvConfig,
+    PerceptionConfig,
+    ScenarioConfig,
+)
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.state import Context, SimulatorState, Slots, StepBuffers
+from marinenav_env.kernel import ops
+
+TRIAL_WORLDS = 256
+LEAST_SHARE = 0.5
+"""Share of the trial worlds that have to hold all robots; a fuller map still trains and counts."""
+
+
+def check_placement(name: str, stage: Stage, config: EnvConfig) -> None:
+    """Check that a stage's robots, cores and buoys find room in the map.
+
+    As published, what finds no room within `placement_tries` is left out of a world. That is right
+    for now and then; here a stage is refused if most worlds lack a robot, if a world lacks all of
+    them (its episode would end without success, collision or time-out), or if no world holds all
+    of its cores or buoys.
+
+    Args:
+        name: of the stage, for the message.
+        stage: the setting.
+        config: its map, clearances and currents.
+
+    Raises:
+        ConfigError: names the stage, what was placed on average, and the remedy.
+    """
+    rows = place_trial_worlds(stage, config.scenario, config.current)
+    for kind, placed in zip(("robots", "cores", "buoys"), rows, strict=True):
+        wanted = getattr(stage, kind)
+        share = (placed == wanted).mean()
+        if share >= LEAST_SHARE and placed.min() > 0:
+            continue
+        if kind != "robots" and share > 0:
+            continue
+        shorter = "a shorter min_distance_m, " if kind == "robots" else ""
+        raise ConfigError(
+            f"{name} = {stage}: {wanted} {kind} do not fit the map, {placed.mean():.1f} were placed"
+            f" on average and all of them in {share:.0%} of {TRIAL_WORLDS} trial worlds; use fewer"
+            f" {kind}, {shorter}a larger scenario.width/height or a smaller scenario.clear_radius"
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def place_trial_worlds(
+    stage: Stage, scenario: ScenarioConfig, current: CurrentConfig
+) -> np.ndarray:
+    """Place worlds of one stage.
+
+    Returns:
+        [3, TRIAL_WORLDS] int32: how many robots, cores and buoys each world holds.
+    """
+    config = EnvConfig(
+        perception=PerceptionConfig().noiseless(), scenario=scenario, current=current
+    )
+    place = {"device": torch.device("cpu"), "dtype": torch.float32}
+    slots = Slots(stage.robots, stage.buoys, stage.cores)
+    state = SimulatorState.allocate(
+        TRIAL_WORLDS, slots, (stage,), config.perception.radius_kappa, statistics=False, **place
+    )
+    out = StepBuffers.allocate(TRIAL_WORLDS, stage.robots, 1, **place)
+    live = torch.zeros_like(out.active)
+    ops.reset(state, None, out, live, Context(config.flat(), 0, 0), skip_if_empty=False)
+    rows = [state.world_field(name)[:TRIAL_WORLDS] for name in ("robots", "cores", "buoys")]
+    return torch.stack(rows).numpy()

@@ -1,0 +1,1 @@
+"""Episodes in the published JSON format: reading, writing, recording, replaying, comparing."""

@@ -1,0 +1,1 @@
+"""The compiled operators and their typed wrappers."""

@@ -1,0 +1,1 @@
+"""Figures and videos of what happened in a world."""

@@ -1,0 +1,315 @@
+"""The parts that an episode's picture is made of: the map, tracks, hulls and marks."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.patches import Circle, Rectangle
+from matplotlib.patheffects import withStroke
+
+from marinenav_env.episodes.format import Episode
+from marinenav_env.render.geometry import (
+    End,
+    current_velocity,
+    hull_polygons,
+    outcomes,
+    place_body,
+    to_map,
+)
+
+ROBOT_COLOURS = (
+    "#0077BB",
+    "#EE7733",
+    "#009988",
+    "#CC3377",
+    "#5B3FA0",
+    "#8C5A2B",
+    "#33A5CC",
+    "#7F8F18",
+)
+"""Colours of robots in order; told apart by readers with colour-vision deficiencies too."""
+
+WATER, TEXT_INK, GRID = "#F3F8FB", "#22313A", "#D5E1E8"
+CURRENT_INK, CORE_INK = "#7FAECB", "#2F6E97"
+BUOY_FILL, BUOY_EDGE = "#F2C230", "#4A3B00"
+COLLISION_INK = "#C00020"
+WATER_SPEED = LinearSegmentedColormap.from_list("water", ["#F3F8FB", "#C4DDEC", "#7FB2D3"])
+FASTEST_SHADE = 1.5
+"""Water speed [m/s] from which the shade grows no darker; only the cores themselves are faster."""
+
+NORTH_LABEL = "north x [m]"
+EAST_LABEL = "east y [m]   (yaw turns clockwise from north)"
+HULL_EVERY_S = 5.0
+"""Time between two hulls drawn along a track [s]."""
+
+
+def colour_of(robot: int) -> str:
+    """Return the colour of a robot, by its index."""
+    return ROBOT_COLOURS[robot % len(ROBOT_COLOURS)]
+
+
+def draw_map(axes: Axes, episode: Episode, compact: bool = False) -> None:
+    """Draw everything that does not move: water, currents, border, buoys and goals.
+
+    Args:
+        axes: where to draw.
+        episode: what to draw.
+        compact: draw fewer streamlines, for small panels.
+    """
+    low, high = map_extent(episode)
+    axes.set_aspect("equal")
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    axes.set_facecolor(WATER)
+    axes.grid(color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(EAST_LABEL)
+    axes.set_ylabel(NORTH_LABEL)
+    for spine in axes.spines.values():
+        spine.set_color("#9FB2BD")
+    if len(episode.cores.gamma):
+        _draw_currents(axes, episode, low, high, 0.8 if compact else 1.2)
+    border = Rectangle(
+        (0.0, 0.0),
+        episode.env.height,
+        episode.env.width,
+        fill=False,
+        edgecolor="#8AA0AC",
+        linewidth=1.0,
+        linestyle=(0, (6, 3)),
+        zorder=1.5,
+    )
+    axes.add_patch(border)
+    for centre, radius in zip(to_map(episode.buoys.positions), episode.buoys.r, strict=True):
+        axes.add_patch(
+            Circle(centre, radius, facecolor=BUOY_FILL, edgecolor=BUOY_EDGE, lw=1.2, zorder=4)
+        )
+        axes.add_patch(Circle(centre, 0.3 * radius, facecolor=BUOY_EDGE, lw=0, zorder=4.1))
+    goals = to_map(episode.missions.goal)
+    for robot, (goal, radius) in enumerate(zip(goals, episode.vessels.goal_dis, strict=True)):
+        ink = colour_of(robot)
+        axes.add_patch(
+            Circle(goal, radius, facecolor=to_rgba(ink, 0.15), edgecolor=ink, lw=1.1, zorder=2.5)
+        )
+        axes.plot(*goal, marker="*", color=ink, markersize=6, markeredgewidth=0, zorder=2.6)
+
+
+def map_extent(episode: Episode) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower left and the upper right corner (east, north) [m] of the square drawn.
+
+    It holds the map and every vessel at every state.
+    """
+    points = np.concatenate([states[:, :2] for states in episode.trajectory])
+    reach = 0.5 * float(np.max(episode.vessels.length))
+    low = np.minimum(points.min(axis=0) - reach, 0.0) - 1.0
+    high = np.maximum(points.max(axis=0) + reach, (episode.env.width, episode.env.height)) + 1.0
+    centre, half = 0.5 * (low + high), 0.5 * (high - low).max()
+    return to_map(centre - half), to_map(centre + half)
+
+
+def draw_tracks(axes: Axes, episode: Episode, compact: bool = False) -> None:
+    """Draw the tracks: colour grows with time, hulls every 5 s, the ends marked.
+
+    Args:
+        axes: where a map has been drawn.
+        episode: what to draw.
+        compact: leave out times, for small panels.
+    """
+    for robot, (states, outcome) in enumerate(
+        zip(episode.trajectory, outcomes(episode), strict=True)
+    ):
+        ink = colour_of(robot)
+        add_track(axes, episode, robot, len(states), 1.4 if compact else 1.9)
+        every = max(1, round(HULL_EVERY_S / episode.decision_s))
+        for step in hull_steps(states, every, 0.7 * float(episode.vessels.length[robot])):
+            add_hull(axes, episode, robot, states[step], 0.25 + 0.45 * step / len(states))
+            if not compact and step > 0:
+                _write_time(axes, states[step], step * episode.decision_s, ink)
+        add_hull(axes, episode, robot, states[-1], 1.0)
+        draw_start(axes, episode, robot, 7.0 if compact else 9.5)
+        if outcome.end is End.COLLISION:
+            draw_collision(axes, episode, robot, 8.0 if compact else 11.0)
+
+
+def hull_steps(states: np.ndarray, every: int, gap: float) -> list[int]:
+    """Return the decisions after which a hull is drawn: the start, and then those with room.
+
+    Args:
+        states: trajectory rows [T + 1, 13].
+        every: decisions between two hulls.
+        gap: least distance of a hull to the one before and to the last state [m].
+    """
+    shown = [0]
+    for step in range(every, len(states) - 1, every):
+        distances = np.linalg.norm(states[[shown[-1], -1], :2] - states[step, :2], axis=1)
+        if (distances >= gap).all():
+            shown.append(step)
+    return shown if len(states) > 1 else []
+
+
+def add_hull(
+    axes: Axes, episode: Episode, robot: int, state: np.ndarray, strength: float
+) -> PolyCollection:
+    """Draw one vessel at a state.
+
+    Args:
+        axes: where to draw.
+        episode: for the vessel's size.
+        robot: index of the robot, for its size and colour.
+        state: a trajectory row; x, y and heading are used.
+        strength: opacity of the filling, 0 to 1.
+
+    Returns:
+        What was drawn: port hull, starboard hull and deck.
+    """
+    ink, vessels = colour_of(robot), episode.vessels
+    parts = hull_polygons(float(vessels.length[robot]), float(vessels.width[robot]))
+    hull = PolyCollection(
+        [to_map(place_body(part, state[:3])) for part in parts],
+        facecolor=to_rgba(ink, strength),
+        edgecolor=to_rgba(_darker(ink), 0.35 + 0.65 * strength),
+        linewidth=0.7,
+        zorder=5.0 + strength,
+    )
+    axes.add_collection(hull)
+    return hull
+
+
+def draw_start(axes: Axes, episode: Episode, robot: int, size: float) -> None:
+    """Mark where a robot starts, with its number; ``size`` in points."""
+    place, ink = to_map(episode.trajectory[robot][0, :2]), colour_of(robot)
+    axes.plot(
+        *place,
+        marker="o",
+        markersize=size,
+        markerfacecolor="white",
+        markeredgecolor=ink,
+        markeredgewidth=1.3,
+        zorder=6.2,
+    )
+    axes.annotate(
+        str(robot + 1),
+        place,
+        fontsize=0.72 * size,
+        fontweight="bold",
+        color=_darker(ink),
+        ha="center",
+        va="center_baseline",
+        zorder=6.3,
+    )
+
+
+def draw_collision(axes: Axes, episode: Episode, robot: int, size: float) -> list[Artist]:
+    """Mark a robot's last state as a collision, with its collision circle.
+
+    Args:
+        axes: where to draw.
+        episode: for the place and the collision radius.
+        robot: index of the robot.
+        size: of the mark, in points.
+
+    Returns:
+        What was drawn.
+    """
+    place = to_map(episode.trajectory[robot][-1, :2])
+    circle = Circle(
+        place,
+        episode.vessels.r[robot],
+        facecolor=to_rgba(COLLISION_INK, 0.08),
+        edgecolor=COLLISION_INK,
+        linestyle=(0, (3, 2)),
+        linewidth=0.9,
+        zorder=4.5,
+    )
+    axes.add_patch(circle)
+    marks = axes.plot(
+        *place,
+        marker="X",
+        markersize=size,
+        markerfacecolor=COLLISION_INK,
+        markeredgecolor="white",
+        markeredgewidth=1.0,
+        zorder=7,
+    )
+    return [circle, *marks]
+
+
+def _draw_currents(
+    axes: Axes, episode: Episode, low: np.ndarray, high: np.ndarray, density: float
+) -> None:
+    """Shade the water by its speed and draw streamlines, the core centres on top."""
+    east = np.linspace(low[0], high[0], 160)
+    north = np.linspace(low[1], high[1], 160)
+    grid = np.stack(np.meshgrid(north, east, indexing="ij"), axis=-1).reshape(-1, 2)
+    velocity = current_velocity(episode.cores, episode.env.core_radius, grid).reshape(160, 160, 2)
+    speed = np.linalg.norm(velocity, axis=-1)
+    axes.pcolormesh(
+        east,
+        north,
+        speed,
+        cmap=WATER_SPEED,
+        vmin=0.0,
+        vmax=FASTEST_SHADE,
+        shading="gouraud",
+        zorder=0.3,
+        rasterized=True,
+    )
+    axes.streamplot(
+        east,
+        north,
+        velocity[..., 1],
+        velocity[..., 0],
+        color=CURRENT_INK,
+        linewidth=0.4 + 0.9 * np.clip(speed, 0.0, 1.0),
+        arrowsize=0.7,
+        density=density,
+        zorder=0.6,
+    )
+    for centre in to_map(episode.cores.positions):
+        axes.add_patch(Circle(centre, episode.env.core_radius, color=CORE_INK, lw=0, zorder=0.9))
+
+
+def add_track(axes: Axes, episode: Episode, robot: int, steps: int, width: float) -> LineCollection:
+    """Draw a robot's track over its first ``steps`` decisions, its opacity growing with time.
+
+    Args:
+        axes: where to draw.
+        episode: for the trajectory.
+        robot: index of the robot.
+        steps: number of decisions; more than the robot took draws all of its track.
+        width: of the line, in points.
+
+    Returns:
+        What was drawn.
+    """
+    points = to_map(episode.trajectory[robot][: steps + 1, :2])
+    segments = np.stack((points[:-1], points[1:]), axis=1)
+    colours = np.tile(to_rgba(colour_of(robot)), (len(segments), 1))
+    colours[:, 3] = np.linspace(0.35, 1.0, len(segments))
+    track = LineCollection(segments, colors=colours, linewidths=width, zorder=3)
+    axes.add_collection(track)
+    return track
+
+
+def _write_time(axes: Axes, state: np.ndarray, time_s: float, ink: str) -> None:
+    """Write the time beside the hull, off its starboard side."""
+    aside = place_body(np.array([[0.0, 2.6]]), state[:3])[0]
+    axes.annotate(
+        f"{time_s:g} s",
+        to_map(aside),
+        fontsize=7,
+        color=_darker(ink),
+        ha="center",
+        va="center",
+        zorder=6.5,
+        annotation_clip=True,
+        path_effects=[withStroke(linewidth=2.0, foreground="white", alpha=0.85)],
+    )
+
+
+def _darker(ink: str) -> tuple[float, float, float]:
+    red, green, blue, _ = to_rgba(ink)
+    return 0.6 * red, 0.6 * green, 0.6 * blue

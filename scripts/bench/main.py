@@ -1,0 +1,347 @@
+"""Measures throughput: the simulator's step, step with inference, step with inference and training.
+
+Prints a table and, with --json, writes one record, anew after every row. docs/benchmarks/README.md
+says what the columns mean and how the figures are taken. Exit status: 0; 1 if memory grows by more
+than --max-mem-delta or a mode stays below --min-rate; 2 if an option is of no use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from tqdm import tqdm
+
+from marinenav_env.envs.checks import check_device
+from marinenav_env.files import write_atomically
+from scripts.bench.bounds import bound_of, work_of_robot_step
+from scripts.bench.machine import (
+    commit,
+    describe_machine,
+    matmul_flops_per_s,
+    measure_peaks,
+)
+from scripts.bench.modes import (
+    RESETS,
+    Case,
+    Effort,
+    compare_reset_skipping,
+    measure_simulator,
+)
+from scripts.bench.training import measure_kernel_time_share, measure_training
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.files import load_config
+from train_RL_agents.device.memory import keep_freed_memory
+from train_RL_agents.device.placement import choose_device
+from train_RL_agents.run.provenance import versions
+
+MODES = ("step", "inference", "train")
+WORLDS = (1, 16, 256, 4096, 65536)
+FILE_WIDTH = 160  # characters of a table that is not shown in a terminal
+FULL, QUICK = Effort(repeats=7, seconds=0.2), Effort(repeats=3, seconds=0.05)
+FULL_TRAINING, QUICK_TRAINING = Effort(repeats=5, seconds=3.0), Effort(repeats=3, seconds=0.5)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--worlds", nargs="+", type=_positive, help="of step and inference")
+    parser.add_argument("--resets", nargs="+", choices=RESETS, help="of step (default all)")
+    parser.add_argument("--cores", nargs="+", type=int, help="vortex cores of step (default 0 4)")
+    parser.add_argument("--robots", type=_positive, default=5)
+    parser.add_argument("--buoys", type=int, default=4)
+    parser.add_argument("--min-distance", type=float, default=40.0, help="start to goal, in metres")
+    parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="of inference and train")
+    parser.add_argument("--train-worlds", type=_positive)
+    parser.add_argument("--replay-ratios", nargs="+", type=_above_zero, help="of train")
+    parser.add_argument("--batch-size", type=_positive, help="of train")
+    parser.add_argument("--threads", type=_positive, help="CPU threads (default: torch's choice)")
+    parser.add_argument("--quick", action="store_true", help="few short rows, within 30 s")
+    parser.add_argument("--repeats", type=_positive, help="of a row")
+    parser.add_argument("--seconds", type=_above_zero, help="that a repeat lasts")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the record here")
+    parser.add_argument("--max-mem-delta", type=int, metavar="BYTES", help="growth allowed a row")
+    parser.add_argument(
+        "--min-rate",
+        type=float,
+        metavar="ROBOT_STEPS_PER_S",
+        help="that the fastest row of every mode has to reach",
+    )
+    options = parser.parse_args(arguments)
+    if options.device == "auto":
+        options.device = choose_device("auto").type
+    few = options.quick
+    options.worlds = options.worlds or ([4096] if few else list(WORLDS))
+    options.resets = options.resets or list(RESETS)
+    options.cores = [0, 4] if options.cores is None else options.cores
+    options.agents = options.agents or (["AC-IQN"] if few else list(AGENTS))
+    worlds, ratio, batch = training_sizes(options.device)
+    options.train_worlds = options.train_worlds or worlds
+    options.replay_ratios = options.replay_ratios or [ratio]
+    options.batch_size = options.batch_size or batch
+    return options
+
+
+def training_sizes(device: str) -> tuple[int, float, int]:
+    """Return worlds, replay ratio and batch of training, unless others are asked for.
+
+    On a GPU those of the preset `scale`; on a CPU the published ratio of 5.1 gradient samples per
+    stored robot transition.
+    """
+    if device == "cpu":
+        return 64, 5.1, 256
+    config, _, _ = load_config(preset="scale")
+    return config.worlds, config.updates.replay_ratio, config.updates.batch_size
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value}: give 1 or more")
+    return value
+
+
+def _above_zero(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{value}: give a number above 0")
+    return value
+
+
+def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
+    """Yield what to measure, in order.
+
+    Inference: the first agent over all worlds, and every agent at the worlds of training.
+    """
+    world = {
+        "robots": options.robots,
+        "buoys": options.buoys,
+        "min_distance_m": options.min_distance,
+    }
+    if "step" in options.modes:
+        for cores in options.cores:
+            for resets in options.resets:
+                for worlds in options.worlds:
+                    yield Case("step", device, worlds, cores=cores, resets=resets, **world)
+    if "inference" in options.modes:
+        first, *_ = options.agents
+        pairs = [(first, worlds) for worlds in options.worlds]
+        pairs += [(agent, options.train_worlds) for agent in options.agents]
+        for agent, worlds in dict.fromkeys(pairs):
+            yield Case("inference", device, worlds, agent=agent, **world)
+    if "train" in options.modes:
+        for ratio in options.replay_ratios:
+            for agent in options.agents:
+                yield Case(
+                    "train",
+                    device,
+                    options.train_worlds,
+                    agent=agent,
+                    replay_ratio=ratio,
+                    batch_size=options.batch_size,
+                    **world,
+                )
+
+
+def efforts(options: argparse.Namespace) -> tuple[Effort, Effort]:
+    """Return how long to measure without training and with it."""
+    usual = (QUICK, QUICK_TRAINING) if options.quick else (FULL, FULL_TRAINING)
+    without, training = (
+        Effort(options.repeats or effort.repeats, options.seconds or effort.seconds)
+        for effort in usual
+    )
+    return without, training
+
+
+def measure(
+    options: argparse.Namespace, device: torch.device, keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Measure everything; return the record. `keep` gets what there is of it, after every row."""
+    effort, training = efforts(options)
+    record = {
+        "machine": describe_machine(device),
+        **commit(),
+        "versions": versions(),
+        "command": ["scripts/bench.py", *options.arguments],
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "matmul_flops_per_s": matmul_flops_per_s(device),
+        "complete": False,
+        "rows": [],
+        "skip_reset_if_empty": [],
+    }
+    peaks = measure_peaks(device) if device.type == "cuda" else None
+    if peaks is not None:
+        record["peaks"] = peaks._asdict()
+    keep(record)
+    trained = []
+    for case in tqdm(list(cases(options, device)), unit="row", disable=None):
+        if case.mode == "train":
+            row = measure_training(case, training, record["matmul_flops_per_s"])
+            trained.append((case, row))
+        else:
+            row = measure_simulator(case, effort)
+        if case.mode == "step" and peaks is not None:
+            work = work_of_robot_step(case.robots, case.buoys, case.cores)
+            row |= bound_of(work, peaks)
+            row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
+        record["rows"].append(row)
+        keep(record)
+    if "step" in options.modes:
+        for worlds in options.worlds[:1] if options.quick else options.worlds:
+            record["skip_reset_if_empty"].append(compare_reset_skipping(device, worlds, effort))
+            keep(record)
+    for case, row in trained if device.type == "cuda" else ():
+        row["kernel_time_share"] = measure_kernel_time_share(case)
+        keep(record)
+    record["complete"] = True
+    keep(record)
+    return record
+
+
+def write_record(path: Path | None, record: dict[str, Any]) -> None:
+    """Write the record, if it is wanted."""
+    if path is not None:
+        content = (json.dumps(record, indent=1) + "\n").encode()
+        write_atomically(path, lambda file: file.write(content))
+
+
+def main_table(title: str) -> Table:
+    """Return the empty table of rows."""
+    table = Table(title=title)
+    for name in ("mode", "agent", "worlds", "cores", "resets"):
+        table.add_column(name)
+    for name in (
+        "robot-steps/s",
+        "per CPU s",
+        "world-steps/s",
+        "active",
+        "replay ratio",
+        "MiB",
+        "growth KiB",
+    ):
+        table.add_column(name, justify="right")
+    table.add_column("more")
+    return table
+
+
+def add_to(table: Table, row: dict[str, Any]) -> None:
+    """Add a row of the record to the table."""
+    ratio = row["replay_ratio"]
+    table.add_row(
+        row["mode"],
+        row["agent"] or "",
+        f"{row['worlds']:,}",
+        str(row["cores"]),
+        row["resets"],
+        f"{row['robot_steps_per_s']:,.0f}",
+        f"{row['robot_steps_per_cpu_s']:,.0f}" if row["device"] == "cpu" else "",
+        f"{row['world_steps_per_s']:,.0f}",
+        f"{row['active_fraction']:.0%}",
+        "" if ratio is None else f"{ratio:.3g}",
+        f"{row['memory_bytes'] / 2**20:,.0f}",
+        f"{row['memory_growth_bytes'] / 2**10:,.0f}",
+        remarks(row),
+    )
+
+
+def remarks(row: dict[str, Any]) -> str:
+    """Return what only some rows have, in a few words."""
+    parts = []
+    if row.get("fraction_of_bound") is not None:
+        parts.append(f"{row['fraction_of_bound']:.1%} of bound")
+    if row["mode"] == "train":
+        parts.append(f"{row['gradient_samples_per_s']:,.0f} samples/s")
+        parts.append(f"{row['update_share_of_peak']:.0%} of {row['product_dtype']} matmul rate")
+        parts.append(f"slowest 1%: {row['slowest_percent_over_median_of_equal']:.2f}x")
+    if row.get("kernel_time_share") is not None:
+        parts.append(f"kernels {row['kernel_time_share']:.0%} of time")
+    return ", ".join(parts)
+
+
+def print_skipping(console: Console, comparisons: Sequence[dict[str, Any]]) -> None:
+    """Print the comparison of `skip_reset_if_empty` with always launching."""
+    table = Table(title="skip_reset_if_empty: a decision and its natural resets")
+    for name in ("worlds", "skipping, us", "always launching, us", "ratio"):
+        table.add_column(name, justify="right")
+    for entry in comparisons:
+        table.add_row(
+            f"{entry['worlds']:,}",
+            f"{entry['skipping_decision_s'] * 1e6:,.1f}",
+            f"{entry['always_launching_decision_s'] * 1e6:,.1f}",
+            f"{entry['skipping_over_launching']:.2f}",
+        )
+    console.print(table)
+
+
+def complaints(
+    rows: Sequence[dict[str, Any]], max_mem_delta: int | None, min_rate: float | None
+) -> list[str]:
+    """Return what is wrong with the rows, in sentences.
+
+    Args:
+        rows: of the record.
+        max_mem_delta: bytes that a row's memory may grow by.
+        min_rate: robot-steps/s that the fastest row of every mode has to reach.
+    """
+    found = []
+    for row in rows if max_mem_delta is not None else ():
+        growth = row["memory_growth_bytes"]
+        if growth > max_mem_delta:
+            found.append(
+                f"memory grew by {growth} bytes, more than --max-mem-delta {max_mem_delta}, in"
+                f" mode {row['mode']}, agent {row['agent']}, {row['worlds']} worlds, resets"
+                f" {row['resets']}, {row['cores']} cores"
+            )
+    for mode in dict.fromkeys(row["mode"] for row in rows) if min_rate is not None else ():
+        best = max(row["robot_steps_per_s"] for row in rows if row["mode"] == mode)
+        if best < min_rate:
+            found.append(
+                f"mode {mode} reaches {best:,.0f} robot-steps/s in its fastest row, less than"
+                f" --min-rate {min_rate:,.0f}"
+            )
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, write; return the exit status."""
+    options = parse(arguments)
+    options.arguments = list(sys.argv[1:] if arguments is None else arguments)
+    keep_freed_memory()  # as train.py does
+    console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
+    try:
+        device = check_device(options.device)
+        if options.json is not None and not options.json.parent.is_dir():
+            raise ValueError(f"--json {options.json}: the folder is missing, make it")
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
+        torch.manual_seed(0)
+        record = measure(options, device, lambda record: write_record(options.json, record))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    table = main_table(f"{options.device}, {options.robots} robots, {options.buoys} buoys")
+    for row in record["rows"]:
+        add_to(table, row)
+    console.print(table)
+    if record["skip_reset_if_empty"]:
+        print_skipping(console, record["skip_reset_if_empty"])
+    wrong = complaints(record["rows"], options.max_mem_delta, options.min_rate)
+    for complaint in wrong:
+        print(f"error: {complaint}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""Measures one row of the benchmark: the simulator alone, or with a policy.
+
+A row is measured after a warm-up, in several repeats, whose median counts. Robot-steps are those of
+active robots only, as the simulator itself counts them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from marinenav_env.config import EpisodeConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import Stage
+from scripts.bench.machine import Memory, release_memory, timed
+from train_RL_agents.agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.schema import training_env
+from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
+
+RESETS = ("none", "natural", "every")
+PREPARED_ACTIONS = 8
+# Without resets, worlds are placed anew before a repeat that lasts no longer, so that most robots
+# are still on their way at its end.
+NO_RESET_DECISIONS = 32
+
+
+class Effort(NamedTuple):
+    """How long to measure: repeats of a row, and the length of one [s]."""
+
+    repeats: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a row measures.
+
+    Attributes:
+        mode: step, inference or train.
+        device: where.
+        worlds: W.
+        robots: of every world.
+        buoys: of every world.
+        cores: vortex cores of every world.
+        min_distance_m: from start to goal [m].
+        resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
+        agent: of inference and training.
+        replay_ratio: gradient samples per stored robot transition.
+        batch_size: of an update.
+        skip_reset_if_empty: as in `MarineNavEnv`.
+    """
+
+    mode: str
+    device: torch.device
+    worlds: int
+    robots: int = 5
+    buoys: int = 4
+    cores: int = 0
+    min_distance_m: float = 40.0
+    resets: str = "natural"
+    agent: str | None = None
+    replay_ratio: float | None = None
+    batch_size: int | None = None
+    skip_reset_if_empty: bool = True
+
+    @property
+    def stage(self) -> Stage:
+        """The scenario of every world."""
+        return Stage(self.robots, self.cores, self.buoys, self.min_distance_m)
+
+
+class Repeat(NamedTuple):
+    """One timed stretch."""
+
+    seconds: float
+    cpu_seconds: float  # of all threads of this process
+    robot_steps: int
+    decisions: int  # of each world
+
+
+def stagger(env: MarineNavEnv) -> None:
+    """Count the episodes as begun at different times, so that their limits fall apart."""
+    step = env.state.world_field("step")
+    step.copy_(torch.randint_like(step, env.config.episode.max_steps))
+
+
+class Simulation:
+    """The simulator with two buffers in turn, acting at random or with a policy.
+
+    On a GPU the decisions are captured in graphs, as in training.
+    """
+
+    def __init__(self, case: Case) -> None:
+        """Build the worlds; nothing is placed yet."""
+        config = training_env()
+        if case.resets == "none":
+            config = dataclasses.replace(config, episode=EpisodeConfig(max_steps=10**6))
+        self.case = case
+        agent = None if case.agent is None else AGENTS[case.agent](device=case.device)
+        self.env = MarineNavEnv(
+            case.worlds,
+            stages=(case.stage,),
+            config=config,
+            discrete=agent is not None and agent.discrete,
+            device=case.device,
+            skip_reset_if_empty=case.skip_reset_if_empty,
+        )
+        self._buffers = (self.env.make_buffers(), self.env.make_buffers())
+        self._all = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
+        shape = (case.worlds, case.robots, 2)
+        if agent is None:
+            actions = 2 * torch.rand(PREPARED_ACTIONS, *shape, device=case.device) - 1
+            choices = [lambda _, action=action: action for action in actions]
+        else:
+            choices = [PolicyWrapper(agent).act] * 2
+        self._decisions = [
+            CapturedStep(lambda i=i, choose=choose: self._decide(i, choose), case.device)
+            for i, choose in enumerate(choices)
+        ]
+
+    @property
+    def cycle(self) -> int:
+        """Decisions after which everything is used in the same order again."""
+        return len(self._decisions)
+
+    def place(self) -> None:
+        """Begin an episode in every world; with natural resets, as if at different times."""
+        self.env.reset_into(self._buffers[0])
+        if self.case.resets == "natural":
+            stagger(self.env)
+
+    def run(self, decisions: int) -> None:
+        """Take a number of decisions in every world, a multiple of `cycle`."""
+        for i in range(decisions):
+            self._decisions[i % self.cycle]()
+
+    def repeat(self, decisions: int) -> Repeat:
+        """Time a number of decisions."""
+        if self.case.resets == "none":
+            self.place()
+        self.env.clear_stats()
+        begun = time.process_time()
+        seconds = timed(self.case.device, lambda: self.run(decisions))
+        cpu_seconds = time.process_time() - begun
+        return Repeat(seconds, cpu_seconds, int(self.env.robot_steps()), decisions)
+
+    def _decide(self, i: int, choose: Callable[[Any], torch.Tensor]) -> None:
+        now, following = self._buffers[i % 2], self._buffers[1 - i % 2]
+        self.env.step_into(choose(now.obs), now, following)
+        if self.case.resets != "none":
+            every = self.case.resets == "every"
+            self.env.reset_into(following, self._all if every else following.done)
+
+
+def measure_simulator(case: Case, effort: Effort) -> dict[str, Any]:
+    """Return the row of a `step` or `inference` case."""
+    release_memory(case.device)
+    simulation = Simulation(case)
+    decisions = warm_up(simulation, effort)
+    before = Memory.now(case.device)
+    repeats = [simulation.repeat(decisions) for _ in range(effort.repeats)]
+    after = Memory.now(case.device)
+    acted = sum(repeat.robot_steps for repeat in repeats)
+    possible = case.worlds * case.robots * decisions * effort.repeats
+    return {
+        **row_of(case, repeats, before, after),
+        "active_fraction": acted / possible,
+        "decisions_per_repeat": decisions,
+    }
+
+
+def warm_up(simulation: Simulation, effort: Effort) -> int:
+    """Place the worlds, capture and fill what is allocated lazily; return a repeat's decisions."""
+    cycle = simulation.cycle
+    simulation.place()
+    simulation.run(cycle * (WARM_UP_CALLS + 1))
+    seconds = simulation.repeat(cycle).seconds / cycle
+    fitting = max(1, round(effort.seconds / seconds / cycle)) * cycle
+    if simulation.case.resets == "none":
+        return min(fitting, NO_RESET_DECISIONS)
+    simulation.run(fitting)
+    return fitting
+
+
+def row_of(case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory) -> dict[str, Any]:
+    """Return what every row holds; the rates are medians over the repeats."""
+    rates = [repeat.robot_steps / repeat.seconds for repeat in repeats]
+    worlds = [case.worlds * repeat.decisions / repeat.seconds for repeat in repeats]
+    return {
+        "mode": case.mode,
+        "agent": case.agent,
+        "device": case.device.type,
+        "worlds": case.worlds,
+        "robots": case.robots,
+        "buoys": case.buoys,
+        "cores": case.cores,
+        "resets": case.resets,
+        "robot_steps_per_s": statistics.median(rates),
+        "world_steps_per_s": statistics.median(worlds),
+        "robot_steps_per_cpu_s": statistics.median(
+            repeat.robot_steps / repeat.cpu_seconds for repeat in repeats
+        ),
+        "replay_ratio": None,
+        "memory_bytes": before.held,
+        "memory_growth_bytes": after.growth_since(before),
+        "slowest_repeat_robot_steps_per_s": min(rates),
+        "fastest_repeat_robot_steps_per_s": max(rates),
+        "repeats": len(rates),
+    }
+
+
+def compare_reset_skipping(device: torch.device, worlds: int, effort: Effort) -> dict[str, Any]:
+    """Time a decision and its natural resets with `skip_reset_if_empty` and without, in turn."""
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    cases = {skip: Case("step", device, worlds, skip_reset_if_empty=skip) for skip in seconds}
+    simulations = {skip: Simulation(case) for skip, case in cases.items()}
+    lengths = [warm_up(simulation, effort) for simulation in simulations.values()]
+    for _ in range(effort.repeats):
+        for skip, simulation in simulations.items():
+            seconds[skip].append(simulation.repeat(min(lengths)).seconds / min(lengths))
+    skipping, launching = statistics.median(seconds[True]), statistics.median(seconds[False])
+    return {
+        "device": device.type,
+        "worlds": worlds,
+        "skipping_decision_s": skipping,
+        "always_launching_decision_s": launching,
+        "skipping_over_launching": skipping / launching,
+    }

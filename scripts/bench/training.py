@@ -1,0 +1,243 @@
+"""Measures one row of the benchmark with training: the trainer's own iteration, any agent."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from scripts.bench.machine import Laps, Memory, format_name, release_memory, timed
+from scripts.bench.modes import Case, Effort, Repeat, row_of, stagger
+from train_RL_agents.config.files import load_config
+from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
+from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
+from train_RL_agents.metrics.writer import AnalysisReceiver
+from train_RL_agents.training.trainer import TorchRLTrainer
+
+# Rows of the replay: few enough to fill it before measuring, so that it does not grow.
+FEWEST_ROWS, MOST_ROWS = 8, 512
+LOG_EVERY, TRIAL = 100, 10  # iterations
+INTERVALS = ("log", "evaluation", "checkpoint")
+
+
+class Lap(NamedTuple):
+    """One iteration of a training."""
+
+    seconds: float
+    updates: int
+
+
+class Training:
+    """The trainer's own iteration: collection, replay, updates, and the log now and then."""
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        """Build a trainer, fill its replay, and run until all is captured."""
+        self.config, self.device = training_config(case), case.device
+        self.trainer = TorchRLTrainer(self.config, folder, case.device)
+        # The trainer writes its log from `train` on, which the benchmark does not call.
+        self.trainer.receiver = AnalysisReceiver(folder)
+        self._logged = 0.0
+        self._fill(case)
+        while self.trainer.counters.updates <= WARM_UP_CALLS + 1:
+            self.iterate()
+
+    def _fill(self, case: Case) -> None:
+        """Fill the replay from worlds at different times of their episodes, and count in it."""
+        learner = self.trainer.learner
+        learner.start(torch.zeros(case.worlds, dtype=torch.int64))  # there is one stage
+        stagger(learner.env)
+        rows = learner.replay.rows
+        for row in range(rows):
+            if row == rows // 2:
+                learner.statistics.clear()
+            learner.collect()
+        acted = int(learner.env.robot_steps())
+        self.trainer.counters.robot_rate = acted / (rows - rows // 2)
+        learner.statistics.clear()
+
+    def iterate(self) -> int:
+        """Do one iteration, and log when it is time, as `TorchRLTrainer.train` does.
+
+        Returns:
+            The number of updates in it.
+        """
+        trainer = self.trainer
+        before = trainer.counters.updates
+        trainer.iterate()
+        if trainer.due(self.config.log.interval_steps):
+            self._logged += trainer.log()["robot_steps"]
+        return trainer.counters.updates - before
+
+    def robot_steps(self) -> int:
+        """Return the robot-steps so far; reads the device."""
+        return round(self._logged) + int(self.trainer.learner.env.robot_steps())
+
+    def repeat(self, iterations: int) -> tuple[Repeat, list[Lap]]:
+        """Time a number of iterations; return the whole, and each of them."""
+        before, begun = self.robot_steps(), time.process_time()
+        laps, updates = Laps(self.device), []
+        laps.mark()
+        for _ in range(iterations):
+            updates.append(self.iterate())
+            laps.mark()
+        seconds, cpu_seconds = laps.seconds(), time.process_time() - begun
+        acted = self.robot_steps() - before
+        whole = Repeat(sum(seconds), cpu_seconds, acted, iterations)
+        return whole, [Lap(*lap) for lap in zip(seconds, updates, strict=True)]
+
+
+def training_config(case: Case) -> TrainConfig:
+    """Return the agent's own settings, at the case's size, with a replay that is soon full."""
+    slots = case.worlds * case.robots
+    wanted = 2**23 if case.device.type == "cuda" else 2**17
+    overrides = {
+        "worlds": case.worlds,
+        "total_steps": 10**12,
+        "updates.replay_ratio": case.replay_ratio,
+        "updates.batch_size": case.batch_size,
+        "updates.warmup_transitions": 0,
+        "replay.capacity": min(max(wanted, FEWEST_ROWS * slots), MOST_ROWS * slots),
+        # The trainer corrects the replay ratio over the shortest of its intervals.
+        **{f"{name}.interval_steps": LOG_EVERY * case.worlds for name in INTERVALS},
+    }
+    config, _, _ = load_config(
+        agent=case.agent, overrides=[f"{key}={value}" for key, value in overrides.items()]
+    )
+    return dataclasses.replace(config, curriculum=CurriculumConfig(stages=(case.stage,)))
+
+
+def measure_training(
+    case: Case, effort: Effort, matmul_rates: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return the row of a `train` case.
+
+    Args:
+        case: what to measure.
+        effort: how long.
+        matmul_rates: rate of a large matrix product on this device [FLOP/s], by number format.
+    """
+    release_memory(case.device)
+    with tempfile.TemporaryDirectory() as folder:
+        training = Training(case, Path(folder))
+        trial, _ = training.repeat(TRIAL)
+        iterations = max(2, round(effort.seconds / (trial.seconds / trial.decisions)))
+        training.repeat(iterations)
+        updates, before = training.trainer.counters.updates, Memory.now(case.device)
+        repeats, laps = [], []
+        for _ in range(effort.repeats):
+            repeat, its_laps = training.repeat(iterations)
+            repeats.append(repeat)
+            laps += its_laps
+        after, updates = Memory.now(case.device), training.trainer.counters.updates - updates
+        row = row_of(case, repeats, before, after)
+        row |= _learning(case, repeats, updates) | jitter(laps)
+        row |= _update_cost(case, training, matmul_rates)
+        training.trainer.receiver.close()
+    return row
+
+
+def measure_kernel_time_share(case: Case) -> float | None:
+    """Return the share of a `train` case's time in which kernels run on the GPU.
+
+    Apart from the row, and after all of them: what the profiler attaches to the driver stays there
+    for the life of the process, and slows it.
+    """
+    release_memory(case.device)
+    with tempfile.TemporaryDirectory() as folder:
+        training = Training(case, Path(folder))
+        share = kernel_time_share(lambda: training.repeat(TRIAL))
+        training.trainer.receiver.close()
+    return share
+
+
+def _learning(case: Case, repeats: Sequence[Repeat], updates: int) -> dict[str, Any]:
+    samples, seconds = updates * case.batch_size, sum(repeat.seconds for repeat in repeats)
+    acted = sum(repeat.robot_steps for repeat in repeats)
+    decisions = sum(repeat.decisions for repeat in repeats)
+    return {
+        "replay_ratio": samples / acted,
+        "replay_ratio_asked": case.replay_ratio,
+        "batch_size": case.batch_size,
+        "gradient_samples_per_s": samples / seconds,
+        "updates_per_iteration": updates / decisions,
+        "active_fraction": acted / (decisions * case.worlds * case.robots),
+    }
+
+
+def jitter(laps: Sequence[Lap]) -> dict[str, Any]:
+    """Compare the slowest percent of iterations, at least one, with the median.
+
+    Once with the median of all iterations, and once each with that of those with equally many
+    updates, between which the number alternates.
+    """
+    median = statistics.median(lap.seconds for lap in laps)
+    equal: dict[int, list[float]] = {}
+    for lap in laps:
+        equal.setdefault(lap.updates, []).append(lap.seconds)
+    medians = {updates: statistics.median(seconds) for updates, seconds in equal.items()}
+    return {
+        "iterations": len(laps),
+        "median_iteration_s": median,
+        "slowest_percent_over_median": _slowest([lap.seconds / median for lap in laps]),
+        "slowest_percent_over_median_of_equal": _slowest(
+            [lap.seconds / medians[lap.updates] for lap in laps]
+        ),
+    }
+
+
+def _slowest(ratios: Sequence[float]) -> float:
+    """Return the mean of the largest percent, at least one."""
+    return statistics.fmean(sorted(ratios)[-max(1, len(ratios) // 100) :])
+
+
+def _update_cost(
+    case: Case, training: Training, matmul_rates: Mapping[str, float]
+) -> dict[str, Any]:
+    """Time updates alone, and count the matrix products' operations of one.
+
+    Their share of the peak is that of the format which the agent's heads multiply in.
+    """
+    learner = training.trainer.learner
+    seconds = statistics.median(timed(case.device, learner.learn) for _ in range(10))
+    batch = learner.replay.sample(case.batch_size)
+    with FlopCounterMode(display=False) as counter:
+        learner.agent.update(batch)
+    flops = counter.get_total_flops()
+    dtype = format_name(torch.bfloat16 if learner.agent.uses_bfloat16 else torch.float32)
+    return {
+        "update_s": seconds,
+        "flops_per_update": flops,
+        "product_dtype": dtype,
+        "update_share_of_peak": flops / seconds / matmul_rates[dtype],
+    }
+
+
+def kernel_time_share(work: Callable[[], object]) -> float | None:
+    """Return the share of time in which kernels run on the GPU; None if none were recorded."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        work()
+        torch.cuda.synchronize()
+    spans = sorted(
+        (event.time_range.start, event.time_range.end)
+        for event in profile.events()
+        if event.device_type == torch.autograd.DeviceType.CUDA and not event.is_user_annotation
+    )
+    return busy_share(spans)
+
+
+def busy_share(spans: Sequence[tuple[float, float]]) -> float | None:
+    """Return the share of the time from first begin to last end that sorted spans cover."""
+    if not spans:
+        return None
+    busy, reached = 0.0, spans[0][0]
+    for begin, end in spans:
+        busy += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return busy / (reached - spans[0][0])

@@ -1,0 +1,105 @@
+"""A world has the same bits in any batch and with any number of threads; float32, float64."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record, same_bits
+
+STEPS = 250
+
+
+def make_env(worlds: int, first_world: int, **options) -> MarineNavEnv:
+    """Worlds whose stage depends on their global index."""
+    options = {"config": eventful(), "seed": 2**40 + 9, **options}
+    env = MarineNavEnv(
+        worlds, stages=(CROWDED, SPARSE, PUBLISHED_STAGES[5]), first_world=first_world, **options
+    )
+    env.set_stage((torch.arange(worlds, device=env.device) + first_world) % 3)
+    return env
+
+
+def assert_same(whole, part, start: int, stop: int) -> None:
+    """Worlds start..stop of `whole` have the bits of `part`."""
+    for name, rows in part.items():
+        worlds_first = name.startswith("first.")
+        expected = whole[name][start:stop] if worlds_first else whole[name][:, start:stop]
+        assert same_bits(rows, expected), name
+
+
+@pytest.fixture
+def threads():
+    """Leaves torch's number of threads as it was."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_world_does_not_depend_on_its_batch(device, dtype):
+    options = {"device": device, "dtype": dtype}
+    whole = record(make_env(53, 100, **options), STEPS)
+    assert whole["terminated"].any()
+    assert whole["truncated"].any()
+    assert whole["done"].sum() > 53 * 5
+    for start, stop in ((0, 53), (0, 1), (17, 18), (5, 37), (52, 53)):
+        part = record(make_env(stop - start, 100 + start, **options), STEPS)
+        assert_same(whole, part, start, stop)
+
+
+def test_number_of_threads_changes_nothing(threads):
+    torch.set_num_threads(1)
+    whole = record(make_env(70, 0), 40)
+    for count in (2, 3):
+        torch.set_num_threads(count)
+        assert_same(whole, record(make_env(70, 0), 40), 0, 70)
+
+
+def test_seed_world_and_episode_make_the_numbers(device):
+    first = record(make_env(8, 0, device=device), 60)
+    start = "first.current.ego"
+    assert not same_bits(record(make_env(8, 0, device=device, seed=1), 1)[start], first[start])
+    assert not same_bits(
+        record(make_env(8, 0, device=device, seed=9), 1)[start], first[start]
+    ), "the seed's upper word counts too"
+    assert not same_bits(record(make_env(8, 3, device=device), 1)[start], first[start])
+    again = first["current.ego"][first["done"][:, 0], 0]
+    goals = torch.cat((first[start][:1], again))[:, 0, :2]
+    assert len(goals) >= 3
+    assert len(goals.unique(dim=0)) == len(goals), "every episode is placed anew"
+
+
+def test_float32_steps_agree_with_float64(device):
+    """One step from the same state, over whole episodes: 1e-4 * max(1, |x|), flags equal.
+
+    The flags may differ only within rounding of a threshold, which no step here comes to.
+    """
+    single = make_env(64, 0, device=device)
+    double = make_env(64, 0, device=device, dtype=torch.float64)
+    buffers = {env: (env.make_buffers(), env.make_buffers()) for env in (single, double)}
+    for env in (single, double):
+        env.reset_into(buffers[env][1])
+    assert same_bits(single.state.world, double.state.world)
+    torch.testing.assert_close(
+        single.state.robot.double(), double.state.robot, rtol=1e-6, atol=1e-5
+    )
+    for t in range(60):
+        for field in dataclasses.fields(double.state):
+            getattr(double.state, field.name).copy_(getattr(single.state, field.name))
+        action = actions(single, t)
+        outs = []
+        for env in (single, double):
+            previous, out = buffers[env][(t + 1) % 2], buffers[env][t % 2]
+            env.step_into(action.to(env.real_dtype), previous, out)
+            outs.append(out)
+        for name in ("active", "terminated", "truncated", "done"):
+            assert same_bits(getattr(outs[0], name), getattr(outs[1], name)), name
+        assert same_bits(outs[0].obs.mask.double(), outs[1].obs.mask)
+        pairs = [(outs[0].reward, outs[1].reward), (single.state.robot, double.state.robot)]
+        pairs += [(outs[0].obs.ego, outs[1].obs.ego), (outs[0].obs.objects, outs[1].obs.objects)]
+        for a, b in pairs:
+            torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
+        single.reset_into(outs[0], outs[0].done)

@@ -1,0 +1,253 @@
+"""The TorchRL face: specs, rollouts and collectors against cloned single steps, partial resets."""
+
+import logging
+
+import pytest
+import torch
+import torchrl
+from tensordict import TensorDictBase
+from torchrl.collectors import Collector
+from torchrl.envs.utils import check_env_specs
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import Stage
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, eventful
+
+WORLDS = 6
+STEPS = 40
+ALONE = Stage(robots=1, cores=0, buoys=0, min_distance_m=9.5)
+
+
+@pytest.fixture(autouse=True)
+def quiet_torchrl():
+    """TorchRL reports every successful check otherwise."""
+    level = torchrl.logger.level
+    torchrl.logger.setLevel(logging.WARNING)
+    yield
+    torchrl.logger.setLevel(level)
+
+
+def make_env(device: str, **options) -> MarineNavEnv:
+    """Worlds of two stages whose episodes are short."""
+    options = {"config": eventful(11), "seed": 7, **options}
+    env = MarineNavEnv(WORLDS, stages=(CROWDED, SPARSE), device=device, **options)
+    env.set_stage(torch.arange(WORLDS, device=device) % 2)
+    return env
+
+
+class ErraticPolicy:
+    """Actions that look random but are a function of the observation, whoever asks how often."""
+
+    def __init__(self, env: MarineNavEnv) -> None:
+        self.env = env
+
+    def __call__(self, tensordict: TensorDictBase) -> TensorDictBase:
+        ego = tensordict["robots", "self"].double()
+        phase = (1e4 * ego).sin().sum(-1, keepdim=True) * torch.tensor([7.0, 11.0]).to(ego)
+        if self.env.discrete:
+            action = (phase[..., 0].abs() * 100.0).long() % 25
+        else:
+            action = (phase.sin() + 0.2).clamp(-1.0, 1.0).to(self.env.real_dtype)
+        tensordict["robots", "action"] = action
+        return tensordict
+
+
+def single_steps(env: MarineNavEnv, steps: int) -> TensorDictBase:
+    """What `steps` decisions give, [W, T], each of them cloned, done worlds reset by hand."""
+    policy = ErraticPolicy(env)
+    current, rows = env.reset(), []
+    for _ in range(steps):
+        row = env.step(policy(current.clone())).clone()
+        rows.append(row)
+        current = env.step_mdp(row)
+        done = row["next", "done"]
+        if done.any():
+            current = env.reset(current.update({"_reset": done})).exclude("_reset")
+    return torch.stack(rows, -1)
+
+
+def assert_same(a: TensorDictBase, b: TensorDictBase) -> None:
+    """Same keys, shapes and numbers.
+
+    Not bits: TensorDict clones by adding 0, which turns -0 into 0.
+    """
+    keys = set(a.keys(include_nested=True, leaves_only=True))
+    assert keys == set(b.keys(include_nested=True, leaves_only=True))
+    for key in keys:
+        assert torch.equal(a[key], b[key]), key
+
+
+OPTIONS = {
+    "continuous": {},
+    "discrete": {"discrete": True},
+    "full info": {"info_mode": "full"},
+    "history": {"stack_k": 3},
+    "float64": {"dtype": torch.float64},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_specs_hold_before_and_after_rollouts(options, device):
+    env = make_env(device, **options)
+    check_env_specs(env, seed=0)
+    env.rollout(30, break_when_any_done=False)
+    check_env_specs(env, seed=1)
+
+
+def test_keys_and_shapes(device):
+    env = make_env(device)
+    rollout = env.rollout(3)
+    shapes = {
+        k if isinstance(k, str) else "/".join(k): tuple(rollout[k].shape[2:])
+        for k in rollout.keys(include_nested=True, leaves_only=True)
+    }
+    world = dict.fromkeys(("done", "terminated", "truncated"), (1,))
+    robots = {
+        "robots/self": (5, 7),
+        "robots/objects": (5, 5, 5),
+        "robots/mask": (5, 5),
+        "robots/active": (5,),
+        "robots/ended": (5,),
+    }
+    step = {f"next/{k}": v for k, v in (world | robots).items()}
+    extra = {"robots/action": (5, 2), "next/robots/reward": (5, 1)}
+    assert shapes == world | robots | step | extra
+    assert rollout.batch_size == (WORLDS, 3)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_rollout_gives_what_single_steps_give(options, device):
+    env = make_env(device, **options)
+    rollout = env.rollout(STEPS, ErraticPolicy(env), break_when_any_done=False)
+    expected = single_steps(make_env(device, **options), STEPS)
+    assert expected["next", "done"].sum() > WORLDS
+    assert_same(rollout, expected)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_collector_gives_what_single_steps_give(options, device):
+    env = make_env(device, **options)
+    collector = Collector(
+        env,
+        ErraticPolicy(env),
+        frames_per_batch=WORLDS * STEPS // 2,
+        total_frames=WORLDS * STEPS,
+        track_traj_ids=False,
+        no_cuda_sync=True,
+    )
+    try:
+        batches = [batch.clone().exclude("collector") for batch in collector]
+    finally:
+        collector.shutdown()
+    expected = single_steps(make_env(device, **options), STEPS)
+    assert_same(torch.cat(batches, -1), expected)
+
+
+def test_training_path_gives_what_single_steps_give(device):
+    """Both faces of the same simulator, and the true terminal observation before the reset."""
+    steps = single_steps(make_env(device), STEPS)
+    env = make_env(device)
+    buffers = [env.make_buffers(), env.make_buffers()]
+    env.reset_into(buffers[1])
+    for t in range(STEPS):
+        now = steps[:, t]
+        assert torch.equal(buffers[1].obs.ego, now["robots", "self"])
+        assert torch.equal(env.live, now["robots", "active"])
+        buffers.reverse()
+        out = buffers[1]
+        env.step_into(now["robots", "action"].contiguous(), *buffers)
+        after = now["next"]
+        for name, mine in zip(("self", "objects", "mask"), out.obs, strict=True):
+            assert torch.equal(mine, after["robots", name])
+        assert torch.equal(out.reward, after["robots", "reward"].squeeze(-1))
+        assert torch.equal(out.terminated, after["robots", "ended"])
+        assert torch.equal(out.done, after["done"].squeeze(-1))
+        env.reset_into(out, out.done)
+
+
+def test_terminal_observation_is_the_true_one(device):
+    """At done, `next` shows the moved vessel; the root of the following step a new episode."""
+    steps = single_steps(make_env(device), 12)
+    done = steps["next", "done"][:, 10, 0]
+    assert done.any()
+    before, terminal = steps["robots", "self"][:, 10], steps["next", "robots", "self"][:, 10]
+    fresh = steps["robots", "self"][:, 11]
+    ran = done[:, None] & steps["robots", "active"][:, 10]
+    moved = (terminal[..., :2].norm(dim=-1) - before[..., :2].norm(dim=-1))[ran].abs()
+    assert (moved < 4.0).all()
+    assert (moved > 0.0).all()
+    assert ((fresh[..., :2] - terminal[..., :2]).norm(dim=-1)[ran] > 4.0).any()
+    assert (fresh[done][..., 5:] == 0).all(), "a new vessel's thrusters stand still"
+    assert not steps["done"].any(), "no step starts from a finished world"
+    assert torch.isfinite(terminal).all()
+
+
+def test_ends_of_robots_and_worlds_are_apart(device):
+    """A world is done if terminated or truncated; `ended` is the robot's own."""
+    env = MarineNavEnv(
+        40, stages=(CROWDED, ALONE), config=eventful(16), device=device, seed=2
+    )
+    env.set_stage(torch.arange(40, device=device) % 2)
+    rollout = env.rollout(80, break_when_any_done=False)
+    after = rollout["next"]
+    assert (after["done"] == (after["terminated"] | after["truncated"])).all()
+    assert not (after["terminated"] & after["truncated"]).any()
+    assert after["terminated"].any()
+    assert after["truncated"].any()
+    acted, ended = rollout["robots", "active"], after["robots", "ended"]
+    assert not (ended & ~acted).any()
+    alive = after["robots", "active"]
+    assert not (alive & (ended | ~acted | after["done"])).any()
+    everyone_ended = ~(acted & ~ended).any(-1, keepdim=True)
+    assert (after["terminated"] == everyone_ended).all()
+    some = ended.any(-1) & ~after["done"].squeeze(-1)
+    assert some.any(), "a robot ends, its world runs on"
+
+
+def test_partial_reset_touches_only_its_rows(device):
+    env = make_env(device, stack_k=2)
+    row = env.rollout(5, ErraticPolicy(env))[:, -1]
+    current = env.step_mdp(row)
+    before = current.clone()
+    reset = torch.tensor([True, False, False, True, False, False], device=device)[:, None]
+    current["_reset"] = reset
+    after = env.reset(current)
+    for key in (("robots", n) for n in ("self", "objects", "mask", "active", "ended")):
+        kept = ~reset[:, 0]
+        assert torch.equal(after[key][kept], before[key][kept]), key
+    assert not torch.equal(after["robots", "self"][reset[:, 0]], before["robots", "self"][::3])
+    # The others go on where they were.
+    after = after.exclude("_reset")
+    moved = env.step(ErraticPolicy(env)(after.clone()))["next", "robots", "self"]
+    distances = [td[..., :2].norm(dim=-1) for td in (moved, before["robots", "self"])]
+    both = (before["robots", "active"] & ~reset)[..., :2]
+    assert ((distances[0] - distances[1])[:, :2][both].abs() < 4.0).all()
+
+
+def test_seed_decides_the_rollout(device):
+    def rollout(seed: int) -> TensorDictBase:
+        env = make_env(device, seed=0)
+        env.set_seed(seed)
+        return env.rollout(25, ErraticPolicy(env), break_when_any_done=False)
+
+    first = rollout(5)
+    assert_same(first, rollout(5))
+    assert not torch.equal(first["robots", "self"], rollout(6)["robots", "self"])
+    env = make_env(device, seed=0)
+    env.rollout(17)
+    env.set_seed(5)
+    again = env.rollout(25, ErraticPolicy(env), break_when_any_done=False)
+    assert_same(first, again)
+
+
+def test_results_own_their_memory(device):
+    """A step's tensors do not change when the environment goes on."""
+    env = make_env(device)
+    policy = ErraticPolicy(env)
+    reset = env.reset()
+    kept_reset = reset.clone()
+    step = env.step(policy(reset))
+    kept = step.clone()
+    env.rollout(20, policy, break_when_any_done=False)
+    assert_same(kept, step)
+    assert_same(kept_reset, reset.exclude(("robots", "action"), "next"))

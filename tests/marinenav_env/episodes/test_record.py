@@ -1,0 +1,154 @@
+"""Recorded episodes are files of the published format, and replay."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from marinenav_env.config import (
+    ConfigError,
+    EnvConfig,
+    EpisodeConfig,
+    PerceptionConfig,
+    RewardConfig,
+    ScenarioConfig,
+    VesselConfig,
+)
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.envs.state import STAGE_FIELDS
+from marinenav_env.episodes.format import read_episode, write_episode
+from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.replay import check
+
+STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, cores=4, buoys=4, min_distance_m=40.0))
+
+
+def make_env(*, noise: bool, discrete: bool, steps: int = 60) -> MarineNavEnv:
+    config = EnvConfig(episode=EpisodeConfig(max_steps=steps))
+    if not noise:
+        config = replace(config, perception=config.perception.noiseless())
+    env = MarineNavEnv(
+        4, stages=STAGES, config=config, discrete=discrete, dtype=torch.float64, seed=3
+    )
+    env.set_stage(torch.tensor([0, 1, 0, 1]))
+    return env
+
+
+def steer(observation: Observation) -> torch.Tensor:
+    """Turn to the goal and go, blind to everything else."""
+    ego = observation.ego
+    turn = 0.5 * torch.atan2(ego[..., 1], ego[..., 0]) - ego[..., 4]
+    return torch.stack((0.4 + turn - ego[..., 5] / 800.0, 0.4 - turn - ego[..., 6] / 800.0), dim=-1)
+
+
+def steer_discretely(observation: Observation) -> torch.Tensor:
+    choice = 3 * 5 + 3 - 4 * (observation.ego[..., 5] > 300.0) * (observation.ego[..., 1] > 0.0)
+    return choice.long()
+
+
+@pytest.mark.parametrize("noise", [False, True], ids=["exact", "noisy"])
+@pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "discrete"])
+def test_recordings_replay_from_their_files(noise, discrete, tmp_path):
+    env = make_env(noise=noise, discrete=discrete)
+    episodes = record_episodes(env, steer_discretely if discrete else steer, seed=3)
+    assert [episode.robots for episode in episodes] == [3, 5, 3, 5]
+    assert [len(episode.cores.gamma) > 0 for episode in episodes] == [False, True, False, True]
+    for episode in episodes:
+        path = tmp_path / episode.name
+        write_episode(episode, path)
+        read = read_episode(path)
+        assert read == episode
+        found = check(read, torch.float64, "cpu")
+        assert found.within()
+        assert found.share < 1e-6
+        assert (found.observation is None) == noise
+        assert check(read, torch.float32, "cpu").within()
+
+
+def test_a_recording_says_how_robots_ended():
+    episodes = record_episodes(make_env(noise=False, discrete=False), steer, seed=3)
+    states = set()
+    for episode in episodes:
+        recorded = episode.recorded
+        lengths = np.array([len(actions) for actions in episode.action_history])
+        acted = np.arange(episode.decisions)[:, None] < lengths
+        np.testing.assert_array_equal(recorded.deactivated, ~acted)
+        np.testing.assert_array_equal(recorded.obs.present[1:], acted)
+        assert (recorded.rewards[~acted] == 0.0).all()
+        assert recorded.dones[~acted].all()
+        assert (recorded.infos[~acted] != "normal").all()
+        ends = recorded.infos[lengths - 1, np.arange(episode.robots)]
+        states |= set(ends.tolist())
+        cut = ends == "too long episode"
+        assert (lengths[cut] == 60).all()
+        assert (
+            recorded.rewards[lengths - 1, np.arange(episode.robots)][ends == "reach goal"] > 9
+        ).all()
+    assert states == {"collision", "reach goal", "too long episode"}
+
+
+def test_unusable_actions_are_recorded_as_they_act():
+    env = make_env(noise=False, discrete=False, steps=3)
+    episodes = record_episodes(
+        env, lambda seen: torch.full((*seen.ego.shape[:2], 2), torch.nan), seed=3
+    )
+    assert all((actions == 0.0).all() for actions in episodes[0].action_history)
+    episodes = record_episodes(env, lambda seen: torch.full((*seen.ego.shape[:2], 2), 7.0), seed=3)
+    assert all((actions == 1.0).all() for actions in episodes[0].action_history)
+    assert check(episodes[0], torch.float64, "cpu").within()
+
+
+def test_what_would_not_replay_is_refused():
+    with pytest.raises(ConfigError, match=r"dtype = torch.float32: make the environment with"):
+        record_episodes(MarineNavEnv(1), steer, seed=0)
+    stacked = MarineNavEnv(1, dtype=torch.float64, stack_k=2)
+    with pytest.raises(ConfigError, match="stack_k = 2: make the environment with stack_k = 1"):
+        record_episodes(stacked, steer, seed=0)
+
+
+LACKING = {
+    "thrust rate": ("vessel", "max_thrust_rate", 800.0, 1000.0),
+    "margin": ("colregs", "margin", 1.5, 1.0),
+    "zone": ("colregs", "head_on_x_max", 15.0, 17.0),
+}
+
+
+@pytest.mark.parametrize(("group", "field", "value", "replayed"), LACKING.values(), ids=LACKING)
+def test_a_parameter_that_files_cannot_hold_is_refused(group, field, value, replayed):
+    config = EnvConfig()
+    config = replace(config, **{group: replace(getattr(config, group), **{field: value})})
+    env = MarineNavEnv(1, config=config, dtype=torch.float64)
+    message = rf"{group}\.{field} = {value}: the episode format .* would take {replayed}; set"
+    with pytest.raises(ConfigError, match=message):
+        record_episodes(env, steer, seed=0)
+
+
+def test_parameters_that_files_hold_or_a_replay_does_not_need_may_differ(tmp_path):
+    """Also a map narrower than twice the published margins replays."""
+    scenario = ScenarioConfig(
+        width=9.0, height=50.0, start_margin=0.5, buoy_margin=1.0, placement_tries=400
+    )
+    vessel = VesselConfig(mass=450.0, substeps=8, y_dot_r=3.0, left_thrust_rates=(0, -1, -2, 1, 2))
+    config = EnvConfig(
+        vessel=vessel,
+        perception=PerceptionConfig(range=15.0).noiseless(),
+        reward=RewardConfig(goal=7.0, goal_distance=3.0),
+        scenario=scenario,
+        episode=EpisodeConfig(max_steps=9, stop_on_collision=True),
+    )
+    env = MarineNavEnv(2, stages=(Stage(2, 0, 0, 12.0),), config=config, dtype=torch.float64)
+    for episode in record_episodes(env, steer, seed=0):
+        path = tmp_path / episode.name
+        write_episode(episode, path)
+        assert check(read_episode(path), torch.float64, "cpu").within()
+
+
+def test_a_world_without_a_robot_is_named():
+    env = make_env(noise=False, discrete=False)
+    env.state.stage[1, STAGE_FIELDS.index("min_distance_m")] = 100.0
+    message = r"world 1 \(stage Stage\(robots=5, .*\) has no robot, .* use another seed"
+    with pytest.raises(ConfigError, match=message):
+        record_episodes(env, steer, seed=0)

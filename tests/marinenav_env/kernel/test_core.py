@@ -1,0 +1,118 @@
+"""The C++ core without torch: compiles `tests/csrc/test_core.cpp` and runs it.
+
+Under the address and undefined-behaviour sanitizers for this machine, with the flags of the
+operators, and for each older instruction set that it also runs: all must give the same bits.
+"""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.state import radius_noise_table
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "tests" / "csrc" / "test_core.cpp"
+INCLUDES = (ROOT / "marinenav_env" / "csrc", PROGRAM.parent)
+SANITIZERS = "-fsanitize=address,undefined,float-cast-overflow"
+SANITIZED = ("-O1", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
+
+
+def other_builds() -> dict[str, tuple[str, ...]]:
+    """Flags of builds for this machine that must give the same bits as the sanitized one."""
+    spec = importlib.util.spec_from_file_location("marinenav_setup", ROOT / "setup.py")
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    builds = {"operators": tuple(setup.cxx_flags(os.environ))}
+    cpuinfo = Path("/proc/cpuinfo")
+    if platform.machine() == "x86_64" and cpuinfo.exists():
+        builds["x86-64"] = ("-O0", "-g0", "-march=x86-64")
+        if " avx2 " in cpuinfo.read_text():
+            builds["x86-64-v3"] = ("-O0", "-g0", "-march=x86-64-v3")
+    return builds
+
+
+OTHER_BUILDS = other_builds()
+
+
+def build(name: str, *flags: str) -> Path:
+    """Compiles the program, or returns the one compiled from the same sources and flags."""
+    compiler = os.environ.get("CXX", "g++")
+    common = ("-std=c++17", "-ffp-contract=off", "-pthread", "-Wno-psabi")
+    command = [compiler, *common, *flags, *(f"-I{path}" for path in INCLUDES), str(PROGRAM)]
+    digest = hashlib.sha256(repr(command).encode())
+    headers = sorted(path for folder in INCLUDES for path in folder.rglob("*.h"))
+    for path in (PROGRAM, *headers):
+        digest.update(path.read_bytes())
+    folder = ROOT / "build" / "test_core"
+    program = folder / f"{name}-{digest.hexdigest()[:16]}"
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob(f"{name}-*"):
+            stale.unlink()
+        partial = folder / f"{name}.partial"
+        result = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        partial.rename(program)
+    return program
+
+
+def run(program: Path, params: list[float]) -> subprocess.CompletedProcess:
+    """Runs the program on these parameters and the usual radius noise."""
+    numbers = [*params, *radius_noise_table(1.0).tolist()]
+    return subprocess.run(
+        [str(program)],
+        input=" ".join(repr(x) for x in numbers),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def checked_output(program: Path) -> str:
+    """What the program prints when all its checks pass."""
+    result = run(program, EnvConfig().flat())
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "FAILED" not in result.stdout
+    return result.stdout
+
+
+def digests(output: str) -> list[str]:
+    """The lines that stand for all bits of the rollouts."""
+    return [line for line in output.splitlines() if line.startswith("digest")]
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, Path]:
+    """The program under the sanitizers and the other builds of it, compiled at the same time."""
+    builds = {"sanitized": SANITIZED, **OTHER_BUILDS}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        paths = pool.map(lambda name: build(name, *builds[name]), builds)
+    return dict(zip(builds, paths, strict=True))
+
+
+@pytest.fixture(scope="module")
+def sanitized_output(programs) -> str:
+    """What the checks say under the sanitizers."""
+    return checked_output(programs["sanitized"])
+
+
+def test_core_under_sanitizers(sanitized_output):
+    """Functions, Philox, order of execution, lanes against scalars, bad actions."""
+    print(sanitized_output)
+    assert len(digests(sanitized_output)) == 3
+
+
+@pytest.mark.parametrize("name", OTHER_BUILDS)
+def test_other_builds_give_the_same_bits(programs, sanitized_output, name):
+    assert digests(checked_output(programs[name])) == digests(sanitized_output)
+
+
+def test_program_wants_its_parameters(programs):
+    assert run(programs["sanitized"], EnvConfig().flat()[1:]).returncode == 2

@@ -1,0 +1,201 @@
+"""The torch operators: schemas, opcheck, and errors that name the argument."""
+
+import pytest
+import torch
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.kernel import ops
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
+
+OPS = torch.ops.marinenav
+TENSOR_OPS = ("step", "reset", "observe")
+
+
+class Call:
+    """Arguments of an operator by name, in the schema's order."""
+
+    def __init__(self, op: str, device: str, stack_k: int = 1, discrete: bool = False) -> None:
+        self.op = getattr(OPS, op).default
+        self.env = MarineNavEnv(
+            5,
+            stages=(CROWDED, SPARSE),
+            config=eventful(4),
+            device=device,
+            stack_k=stack_k,
+            discrete=discrete,
+        )
+        self.previous, self.out = self.env.make_buffers(), self.env.make_buffers()
+        if op != "reset":
+            self.env.reset_into(self.previous)
+        frames = {f"previous_{k}": v for k, v in self.previous.frames._asdict().items()}
+        context = self.env._context._asdict()
+        known = {
+            **{name: getattr(self.env.state, name) for name in self.env.state.__annotations__},
+            **frames,
+            **self.out.frames._asdict(),
+            **context,
+            "action": actions(self.env, 0),
+            "only": torch.tensor([True, False, True, True, True], device=device),
+            "live": self.env.live,
+            "reward": self.out.reward,
+            "acted": self.out.active,
+            "ended": self.out.terminated,
+            "cut": self.out.truncated,
+            "done": self.out.done,
+            "terminated": self.out.world_terminated,
+            "truncated": self.out.world_truncated,
+            "skip_if_empty": False,
+        }
+        self.args = {a.name: known[a.name] for a in self.op._schema.arguments}
+
+    def run(self, **changed: object) -> None:
+        """Calls the operator, some arguments changed."""
+        self.op(*(self.args | changed).values())
+
+    def written(self) -> set[str]:
+        """Names of the arguments that the schema marks as written."""
+        marked = (a for a in self.op._schema.arguments if a.alias_info is not None)
+        return {a.name for a in marked if a.alias_info.is_write}
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("op", TENSOR_OPS)
+def test_opcheck(op, discrete, device):
+    call = Call(op, device, discrete=discrete)
+    torch.library.opcheck(call.op, tuple(call.args.values()))
+
+
+def test_opcheck_philox(device):
+    counter = torch.arange(8, device=device).view(2, 4)
+    torch.library.opcheck(OPS.philox.default, (counter, 1, 2))
+
+
+@pytest.mark.parametrize("op", TENSOR_OPS)
+def test_schema_marks_exactly_what_is_written(op, device):
+    """Every tensor changes in some call if it is marked, and in none if it is not."""
+    call = Call(op, device)
+    tensors = {k: v for k, v in call.args.items() if isinstance(v, torch.Tensor)}
+    changed = set()
+    for step in range(12):
+        for name in ("reward", "ego", "objects", "mask"):
+            if name in tensors:
+                tensors[name].fill_(-7.0)
+        if op == "step":
+            call.args["action"] = tensors["action"] = actions(call.env, step)
+            tensors["action"][0, 0, 0] = torch.nan
+            if step == 7:  # everybody arrives
+                for axis in "xy":
+                    here = call.env.state.robot_field(axis)
+                    here.copy_(call.env.state.robot_field(f"goal_{axis}"))
+        if op == "observe":
+            call.env.state.robot_field("phi").fill_(-7.0)
+        before = {name: tensor.clone() for name, tensor in tensors.items()}
+        call.run()
+        changed |= {
+            name
+            for name, tensor in tensors.items()
+            if not torch.equal(tensor.nan_to_num(9.0), before[name].nan_to_num(9.0))
+        }
+        if op == "step" and step % 5 == 4:
+            call.env.reset_into(call.previous)
+    assert changed == call.written()
+
+
+def test_known_answers_of_philox(device):
+    """Vectors of the Random123 library: zeros, all ones, the digits of pi."""
+    ones = 0xFFFFFFFF
+    known = [
+        ([0] * 4, (0, 0), [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+        ([ones] * 4, (ones, ones), [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+        (
+            [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
+            (0xA4093822, 0x299F31D0),
+            [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
+        ),
+    ]
+    for counter, key, words in known:
+        assert ops.philox(torch.tensor([counter], device=device), key).tolist() == [words]
+
+
+def turned(t: torch.Tensor) -> torch.Tensor:
+    """The same values, not contiguous."""
+    return t.transpose(0, 1).contiguous().transpose(0, 1)
+
+
+WRONG = {
+    "shape of an output": ("step", "reward", lambda t: t[:, :2].contiguous(), "`reward` has shape"),
+    "shape of the action": ("step", "action", lambda t: t[..., 0].clone(), "`action` has shape"),
+    "state of another W": ("step", "world", lambda t: t.repeat(1, 2), "`world` has shape"),
+    "frames": ("step", "objects", lambda t: t.repeat(1, 1, 2, 1, 1), "`objects` has shape"),
+    "dimensions": ("step", "ego", lambda t: t[..., 0], r"`ego` needs shape \[W, R, frames, 7\]"),
+    "rows of the state": ("observe", "status", lambda t: t[0], "`status` and `stage` need 2 dim"),
+    "dtype of an output": ("step", "done", lambda t: t.int(), "`done` has dtype Int, expected Boo"),
+    "dtype of the action": ("step", "action", lambda t: t.double(), "`action` has dtype Double"),
+    "dtype of the state": ("reset", "robot", lambda t: t.half(), "`robot` has dtype Half, exp"),
+    "dtype of the mask": ("reset", "only", lambda t: t.int(), "`only` has dtype Int, expected B"),
+    "contiguity": ("step", "live", turned, "`live` must be contiguous"),
+    "contiguity of obs": ("observe", "mask", turned, "`mask` must be c"),
+    "mask's length": ("reset", "only", lambda t: t[1:].clone(), r"`only` has shape \[4\]"),
+    "too few parameters": ("step", "params", lambda p: p[:-1], "`params` has 72 entries, exp"),
+    "too many parameters": ("reset", "params", lambda p: [*p, 1.0], "`params` has 74 entries, exp"),
+    "noise table": ("step", "radius_noise", lambda t: t[:-1].clone(), "`radius_noise` has shape"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_argument_is_named(case, device):
+    op, name, spoil, message = WRONG[case]
+    call = Call(op, device)
+    with pytest.raises(RuntimeError, match=f"marinenav: {message}"):
+        call.run(**{name: spoil(call.args[name])})
+
+
+@pytest.mark.skipif(
+    not (torch.cuda.is_available() and ops.has_cuda()), reason="needs a second device"
+)
+@pytest.mark.parametrize("op", TENSOR_OPS)
+@pytest.mark.parametrize("name", ["mask", "ego", "radius_noise"])
+def test_argument_on_another_device_is_named(op, name):
+    call = Call(op, "cuda")
+    with pytest.raises(RuntimeError, match=f"`{name}` is on cpu, expected cuda:0"):
+        call.run(**{name: call.args[name].cpu()})
+
+
+@pytest.mark.parametrize("name", ["ego", "objects", "mask"])
+def test_stacked_frames_may_not_be_their_own_past(name, device):
+    call = Call("step", device, stack_k=2)
+    with pytest.raises(RuntimeError, match=f"`{name}` and `previous_{name}` must not share memory"):
+        call.run(**{f"previous_{name}": call.args[name]})
+
+
+def test_a_stage_that_wants_more_than_there_are_slots_fills_them(device):
+    """The stage table is data; whatever it says, nothing is written past the slots."""
+    env = MarineNavEnv(4, stages=(SPARSE, CROWDED), config=eventful(), device=device)
+    env.state.stage[0] = torch.tensor([9.0, 7.0, 8.0, 12.0])
+    env.state.stage[1] = torch.tensor([-1.0, -1e30, torch.nan, 12.0])
+    env.set_stage(torch.tensor([0, 0, 1, 1], device=device))
+    env.reset_into(env.make_buffers())
+    placed = [env.state.world_field(name)[:4].tolist() for name in ("robots", "cores", "buoys")]
+    most = CROWDED.robots, CROWDED.cores, CROWDED.buoys
+    assert placed == [[count, count, 0, 0] for count in most]
+
+
+def test_philox_wants_four_words(device):
+    with pytest.raises(RuntimeError, match=r"`counter` has shape \[2, 3\], expected \[2, 4\]"):
+        ops.philox(torch.zeros(2, 3, dtype=torch.int64, device=device), (0, 0))
+
+
+def test_philox_of_nothing(device):
+    nothing = torch.zeros(0, 4, dtype=torch.int64, device=device)
+    assert ops.philox(nothing, (0, 0)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("key", [(2**32, 0), (0, 2**32), (-1, 0)])
+def test_philox_wants_a_key_of_32_bit_words(key, device):
+    with pytest.raises(RuntimeError, match=rf"`key` holds {max(key, key=abs)}, which is no 32-bit"):
+        ops.philox(torch.zeros(1, 4, dtype=torch.int64, device=device), key)
+
+
+def test_unknown_fields_are_an_error():
+    with pytest.raises(RuntimeError, match="no fields called `boats`"):
+        ops.field_names("boats")

@@ -1,0 +1,185 @@
+"""Pictures of episodes: right way round, in the right place, with the right end."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from marinenav_env.episodes.format import Episode, read_episode
+from marinenav_env.render.chart import add_hull, draw_map, hull_steps, map_extent
+from marinenav_env.render.figures import film_frames, plot_episode, plot_episodes
+from marinenav_env.render.geometry import (
+    End,
+    Outcome,
+    current_velocity,
+    hull_polygons,
+    outcomes,
+    place_body,
+    to_map,
+)
+
+EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
+FILES = sorted(EPISODES.glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def episode() -> Episode:
+    return read_episode(EPISODES / "calm_policy_5r_4o_b.json")
+
+
+def rendered(figure: Figure) -> np.ndarray:
+    figure.set_dpi(50)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3]
+
+
+def test_outcomes_as_recorded(episode):
+    assert outcomes(episode) == (
+        Outcome(End.GOAL, 17.0),
+        Outcome(End.GOAL, 18.0),
+        Outcome(End.COLLISION, 8.5),
+        Outcome(End.COLLISION, 8.5),
+        Outcome(End.GOAL, 26.0),
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_outcomes_are_found_without_a_recording_too(path):
+    episode = read_episode(path)
+    assert outcomes(replace(episode, recorded=None)) == outcomes(episode)
+
+
+def test_hull_has_the_vessel_s_size_and_points_forward():
+    parts = hull_polygons(5.0, 2.5)
+    points = np.concatenate(parts)
+    np.testing.assert_allclose(np.ptp(points, axis=0), [5.0, 2.5])
+    assert np.abs(points.sum(axis=0)[1]) < 1e-9
+    for part in parts:
+        bow = part[part[:, 0] == part[:, 0].max()]
+        stern = part[part[:, 0] == part[:, 0].min()]
+        assert len(bow) == 1
+        assert len(stern) == 2
+
+
+@pytest.mark.parametrize(
+    ("heading", "ahead", "starboard"),
+    [
+        (0.0, (0.0, 1.0), (1.0, 0.0)),  # north: up; starboard is to the right
+        (0.5 * np.pi, (1.0, 0.0), (0.0, -1.0)),  # east: right; starboard is down
+        (np.pi, (0.0, -1.0), (-1.0, 0.0)),
+    ],
+)
+def test_yaw_turns_clockwise_on_the_page(heading, ahead, starboard):
+    pose = np.array([10.0, 20.0, heading])
+    body = np.array([[1.0, 0.0], [0.0, 1.0]])
+    drawn = to_map(place_body(body, pose)) - np.array([20.0, 10.0])
+    np.testing.assert_allclose(drawn, [ahead, starboard], atol=1e-12)
+
+
+def test_a_drawn_hull_covers_its_place_on_the_page(episode):
+    figure = Figure(figsize=(6.0, 6.0))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, 55.0), ylim=(0.0, 55.0))
+    axes.set_axis_off()
+    state = np.array([40.0, 10.0, 0.3])  # north 40, east 10
+    hull = add_hull(axes, episode, 0, state, 1.0)
+    assert isinstance(hull, PolyCollection)
+    image = rendered(figure)
+    rows, columns = np.nonzero(image.sum(axis=-1) < 700)
+    scale = 55.0 / image.shape[0]
+    assert columns.mean() * scale == pytest.approx(10.0, abs=0.4)
+    assert 55.0 - rows.mean() * scale == pytest.approx(40.0, abs=0.4)
+
+
+@pytest.mark.parametrize("name", ["vortex_policy_4r_2o_4c", "vortex_random_5r_4o_8c"])
+def test_currents_are_those_of_the_recording(name):
+    """At rest in the water, the recorded velocity over ground is the current at the start."""
+    episode = read_episode(EPISODES / f"{name}.json")
+    starts = np.array([states[0] for states in episode.trajectory])
+    drawn = current_velocity(episode.cores, episode.env.core_radius, starts[:, :2])
+    np.testing.assert_allclose(drawn, starts[:, 6:8] - starts[:, 3:5], atol=1e-9)
+
+
+def test_current_inside_a_core_grows_with_the_distance():
+    episode = read_episode(EPISODES / "vortex_discrete_3r_1c.json")
+    centre = episode.cores.positions[0]
+    points = centre + np.array([[0.0, 0.0], [0.25, 0.0], [0.5, 0.0], [1.0, 0.0]])
+    speed = np.linalg.norm(current_velocity(episode.cores, 0.5, points), axis=-1)
+    np.testing.assert_allclose(speed, [0.0, 1.5, 3.0, 1.5], atol=1e-6)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_map_is_square_and_holds_everything(path):
+    episode = read_episode(path)
+    low, high = map_extent(episode)
+    assert np.ptp(high - low) < 1e-9
+    points = to_map(np.concatenate([states[:, :2] for states in episode.trajectory]))
+    assert (points - 2.5 >= low).all()
+    assert (points + 2.5 <= high).all()
+    assert (low <= 0.0).all()
+    assert (high >= 55.0).all()
+
+
+def test_hulls_along_a_track_do_not_cover_each_other():
+    states = np.zeros((31, 13))
+    states[:, 0] = [*range(10), *[10.0] * 11, *range(11, 21)]  # waits between steps 10 and 20
+    assert hull_steps(states, 5, 3.0) == [0, 5, 10, 25]
+    assert hull_steps(states[:23], 5, 3.0) == [0, 5]
+    assert hull_steps(states[:1], 5, 3.0) == []
+
+
+def test_buoys_and_goals_stand_where_they_are(episode):
+    axes = Figure().add_subplot()
+    draw_map(axes, episode)
+    circles = [patch for patch in axes.patches if isinstance(patch, Circle)]
+    drawn = {(*np.round(circle.center, 6), round(circle.radius, 6)) for circle in circles}
+    for centre, radius in zip(episode.buoys.positions, episode.buoys.r, strict=True):
+        assert (*np.round(centre[::-1], 6), radius) in drawn
+    for goal in episode.missions.goal:
+        assert (*np.round(goal[::-1], 6), 2.0) in drawn
+    assert axes.get_aspect() == 1.0
+    assert axes.get_xlabel().startswith("east y [m]")
+    assert axes.get_ylabel() == "north x [m]"
+
+
+def test_picture_says_how_every_robot_ended(episode):
+    figure = plot_episode(episode, "a title")
+    texts = [text.get_text() for text in figure.legends[0].texts]
+    assert texts[0] == "robot 1: goal at 17 s"
+    assert texts[2] == "robot 3: collision at 8.5 s"
+    assert texts[5:] == ["start", "goal area", "buoy", "collision"]
+    assert figure.axes[0].get_title(loc="left") == "a title"
+    image = rendered(figure)
+    assert image.shape[:2] == (355, 460)
+    assert image.std() > 5.0
+
+
+def test_panels_of_several_episodes(episode):
+    figure = plot_episodes([episode] * 4, columns=3)
+    assert [axes.get_title(loc="left") for axes in figure.axes[:4]] == ["calm_policy_5r_4o_b"] * 4
+    image = rendered(figure)
+    assert image.shape[1] == round(3 * 3.6 * 50)
+    assert image.std() > 5.0
+
+
+def test_panels_want_episodes_and_as_many_titles(episode):
+    with pytest.raises(ValueError, match="episodes is empty: give at least one"):
+        plot_episodes([])
+    with pytest.raises(ValueError, match="titles has 1 entries for 2 episodes"):
+        plot_episodes([episode] * 2, ["one"])
+
+
+def test_film_shows_collisions_when_they_happen(episode):
+    frames = list(film_frames(episode, [0, 16, 17, 52]))
+    red = [((frame[:, :560, 0] > 170) & (frame[:, :560, 1] < 40)).sum() for frame in frames]
+    assert red[0] == red[1] == 0
+    assert red[2] > 50
+    assert red[3] == pytest.approx(red[2], rel=0.1)
+    changed = [(frame != frames[0]).any(axis=-1).mean() for frame in frames]
+    assert 0.0 == changed[0] < changed[1] < changed[3] < 0.2

@@ -1,0 +1,330 @@
+"""The benchmark: its rows count what they should, its limits can fail."""
+
+import json
+import time
+
+import pytest
+import torch
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.kernel import ops
+from scripts.bench import machine, main
+from scripts.bench import training as bench_training
+from scripts.bench.bounds import OBSERVATION, Work, bound_of, work_of_robot_step
+from scripts.bench.machine import Laps, Memory, Peaks, timed
+from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simulator
+from scripts.bench.training import (
+    Lap,
+    Training,
+    busy_share,
+    jitter,
+    measure_training,
+    training_config,
+)
+from train_RL_agents.agents import base
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.schema import training_env
+from train_RL_agents.metrics.writer import read_metrics
+
+CPU = torch.device("cpu")
+BRIEF = Effort(repeats=2, seconds=0.001)
+NEEDED = (
+    "mode",
+    "device",
+    "worlds",
+    "robots",
+    "buoys",
+    "cores",
+    "resets",
+    "robot_steps_per_s",
+    "world_steps_per_s",
+    "replay_ratio",
+    "memory_bytes",
+    "memory_growth_bytes",
+)
+
+
+def row(**changes):
+    values = dict.fromkeys(NEEDED, 0) | {"mode": "step", "agent": None, "resets": "none"}
+    return values | changes
+
+
+class TestCommandLine:
+    def test_record_and_table(self, tmp_path, capsys, monkeypatch):
+        kept = []
+        monkeypatch.setattr(main, "keep_freed_memory", lambda: kept.append(True))
+        path = tmp_path / "bench.json"
+        arguments = ["--quick", "--modes", "step", "inference", "train", "--worlds", "16"]
+        arguments += ["--resets", "natural", "--cores", "0", "--train-worlds", "4"]
+        arguments += ["--batch-size", "64", "--threads", "1", "--device", "cpu"]
+        arguments += ["--json", str(path)]
+        assert main.main(arguments) == 0
+        assert kept
+        record = json.loads(path.read_text())
+        assert {"machine", "commit", "versions", "rows"} <= record.keys()
+        assert record["complete"] is True
+        assert [entry["mode"] for entry in record["rows"]] == [
+            "step",
+            "inference",
+            "inference",
+            "train",
+        ]
+        for entry in record["rows"]:
+            assert set(NEEDED) <= entry.keys()
+            assert entry["robot_steps_per_s"] > 0
+            assert entry["robot_steps_per_s"] <= 5 * entry["world_steps_per_s"] * (1 + 1e-9)
+            assert entry["robot_steps_per_cpu_s"] > 0
+        # 5.1 is asked for; four worlds for an instant may be far from their mean number of robots.
+        assert 2.0 < record["rows"][-1]["replay_ratio"] < 13.0
+        assert record["skip_reset_if_empty"][0]["worlds"] == 16
+        assert "robot-steps/s" in capsys.readouterr().out
+
+    def test_every_row_is_kept_at_once(self, tmp_path, monkeypatch):
+        """What is stopped at its time limit has lost the row that it was at, no more."""
+        rows = iter([row(active_fraction=1.0, robot_steps_per_cpu_s=1.0, device="cpu")])
+
+        def until_stopped(*_):
+            for measured in rows:
+                return measured
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(main, "measure_simulator", until_stopped)
+        path = tmp_path / "bench.json"
+        path.write_text("old")
+        with pytest.raises(KeyboardInterrupt):
+            main.main(["--quick", "--device", "cpu", "--modes", "step", "--json", str(path)])
+        record = json.loads(path.read_text())
+        assert len(record["rows"]) == 1
+        assert record["complete"] is False
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_effort_can_be_chosen(self):
+        assert main.efforts(main.parse(["--quick"])) == (main.QUICK, main.QUICK_TRAINING)
+        options = main.parse(["--repeats", "2", "--seconds", "0.5"])
+        assert main.efforts(options) == (Effort(2, 0.5), Effort(2, 0.5))
+        options = main.parse(["--repeats", "2"])
+        assert main.efforts(options)[1] == Effort(2, main.FULL_TRAINING.seconds)
+
+    def test_below_min_rate(self, capsys):
+        arguments = ["--quick", "--modes", "step", "--worlds", "1", "--resets", "none"]
+        assert main.main([*arguments, "--cores", "0", "--min-rate", "1e15"]) == 1
+        message = capsys.readouterr().err
+        assert "mode step reaches" in message
+        assert "--min-rate 1,000,000,000,000,000" in message
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--json", "missing/folder/x.json"], "folder is missing"),
+            (["--robots", "300"], "robots=300"),
+            (["--min-distance", "100"], "min_distance_m = 100"),
+        ],
+    )
+    def test_bad_option(self, arguments, message, capsys):
+        assert main.main(["--quick", "--modes", "step", *arguments]) == 2
+        assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("option", "value", "message"),
+        [
+            ("--replay-ratios", "0", "0.0: give a number above 0"),
+            ("--replay-ratios", "nan", "nan: give a number above 0"),
+            ("--worlds", "0", "0: give 1 or more"),
+            ("--repeats", "0", "0: give 1 or more"),
+            ("--seconds", "0", "0.0: give a number above 0"),
+        ],
+    )
+    def test_number_out_of_range(self, option, value, message, capsys):
+        with pytest.raises(SystemExit):
+            main.parse([option, value])
+        assert f"{option}: {message}" in capsys.readouterr().err
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+    def test_no_gpu(self, capsys):
+        begun = time.monotonic()
+        assert main.main(["--device", "cuda"]) == 2
+        assert "no CUDA device" in capsys.readouterr().err
+        assert time.monotonic() - begun < 5
+
+    def test_covers_all_that_is_asked_for(self):
+        rows = list(main.cases(main.parse(["--device", "cpu"]), CPU))
+        steps = {(c.worlds, c.resets, c.cores) for c in rows if c.mode == "step"}
+        assert steps == {(w, r, c) for w in main.WORLDS for r in RESETS for c in (0, 4)}
+        acting = [c for c in rows if c.mode == "inference"]
+        assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*main.WORLDS, 64}
+        assert {c.agent for c in acting} == set(AGENTS)
+        assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
+        assert {c.replay_ratio for c in rows if c.mode == "train"} == {5.1}
+
+    @pytest.mark.parametrize(("operators", "taken"), [(True, "cuda"), (False, "cpu")])
+    def test_takes_the_gpu_if_its_operators_are_there(self, operators, taken, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+        monkeypatch.setattr(ops, "has_cuda", lambda: operators)
+        assert main.parse([]).device == taken
+
+    def test_ratio_on_a_gpu(self):
+        options = main.parse(["--device", "cuda", "--modes", "train"])
+        assert {c.replay_ratio for c in main.cases(options, CPU)} == {1 / 8}
+
+
+class TestComplaints:
+    def test_memory_growth(self):
+        rows = [row(memory_growth_bytes=100), row(memory_growth_bytes=101, worlds=7)]
+        (complaint,) = main.complaints(rows, 100, None)
+        assert "grew by 101 bytes" in complaint
+        assert "7 worlds" in complaint
+        assert main.complaints(rows, 101, None) == []
+        assert main.complaints(rows, None, None) == []
+
+    def test_rate_of_the_fastest_row_of_each_mode(self):
+        rows = [
+            row(robot_steps_per_s=10.0),
+            row(robot_steps_per_s=30.0),
+            row(mode="train", robot_steps_per_s=20.0),
+        ]
+        assert main.complaints(rows, None, 20.0) == []
+        (complaint,) = main.complaints(rows, None, 25.0)
+        assert "mode train reaches 20" in complaint
+
+
+class TestSimulation:
+    @pytest.mark.parametrize("resets", RESETS)
+    def test_counts_active_robots(self, resets):
+        case = Case("step", CPU, worlds=32, resets=resets)
+        measured = measure_simulator(case, BRIEF)
+        assert 0.3 < measured["active_fraction"] <= 1
+        if resets == "every":
+            assert measured["active_fraction"] == 1
+        expected = 5 * measured["active_fraction"]
+        ratio = measured["robot_steps_per_s"] / measured["world_steps_per_s"]
+        assert ratio == pytest.approx(expected, rel=0.2)
+
+    @pytest.mark.parametrize("resets", RESETS)
+    def test_resets(self, resets):
+        case = Case("step", CPU, worlds=16, resets=resets)
+        simulation = Simulation(case)
+        simulation.place()
+        episode = simulation.env.state.world_field("episode")
+        first = episode.clone()
+        simulation.run(400)
+        started = (episode - first)[:16]
+        if resets == "none":
+            assert (started == 0).all()
+        elif resets == "every":
+            assert (started == 400).all()
+        else:  # at most 300 decisions an episode, begun at different times
+            assert (started >= 1).all()
+            assert (started < 400).all()
+            assert started.unique().numel() > 1
+
+    def test_acts_with_the_policy(self):
+        simulation = Simulation(Case("inference", CPU, worlds=4, agent="DQN"))
+        assert simulation.env.discrete
+        simulation.place()
+        simulation.run(simulation.cycle)
+        assert simulation.env.bad_actions().sum() == 0
+
+    def test_passes_skip_reset_if_empty_on(self):
+        for skip in (True, False):
+            case = Case("step", CPU, worlds=4, skip_reset_if_empty=skip)
+            assert Simulation(case).env.skip_reset_if_empty is skip
+
+
+class TestTraining:
+    @pytest.mark.parametrize("agent", AGENTS)
+    def test_settings(self, agent):
+        ratio, batch = 0.125, 64
+        case = Case("train", CPU, 8, cores=2, agent=agent, replay_ratio=ratio, batch_size=batch)
+        config = training_config(case)
+        assert config.agent == agent
+        assert (config.updates.replay_ratio, config.updates.batch_size) == (ratio, batch)
+        assert config.curriculum.stages == (case.stage,)
+        assert config.env == training_env()
+        # Over the shortest interval the trainer corrects the replay ratio: that must be the log's.
+        intervals = (config.log, config.evaluation, config.checkpoint)
+        assert {part.interval_steps for part in intervals} == {8 * bench_training.LOG_EVERY}
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    def test_the_peak_is_that_of_the_agents_format(self, dtype, monkeypatch):
+        monkeypatch.setattr(base, "multiplies_bfloat16", lambda device: dtype == "bfloat16")
+        case = Case("train", CPU, 4, agent="DQN", replay_ratio=1.0, batch_size=64)
+        rates = {"float32": 1e9, "bfloat16": 5e9}
+        measured = measure_training(case, BRIEF, rates)
+        assert measured["product_dtype"] == dtype
+        rate = measured["flops_per_update"] / measured["update_s"]
+        assert measured["update_share_of_peak"] == pytest.approx(rate / rates[dtype])
+
+    def test_its_log_is_written(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(bench_training, "LOG_EVERY", 2)
+        case = Case("train", CPU, 4, agent="DQN", replay_ratio=1.0, batch_size=64)
+        training = Training(case, tmp_path)
+        training.repeat(6)
+        training.trainer.receiver.close()
+        modes = [record["mode"] for record in read_metrics(tmp_path / "metrics.jsonl")]
+        assert modes.count("train") >= 3
+
+    def test_jitter(self):
+        figures = jitter([Lap(s, 1) for s in [1.0] * 198 + [3.0, 5.0]])
+        assert figures["median_iteration_s"] == 1.0
+        assert figures["slowest_percent_over_median"] == 4.0
+        assert jitter([Lap(s, 1) for s in (1.0, 2.0, 3.0)])["slowest_percent_over_median"] == 1.5
+        # An iteration with more updates is slower without being late.
+        laps = [Lap(1.0, 1)] * 60 + [Lap(2.0, 2)] * 40
+        assert jitter(laps)["slowest_percent_over_median"] == 2.0
+        assert jitter(laps)["slowest_percent_over_median_of_equal"] == 1.0
+        late = jitter([*laps, Lap(3.0, 2)])
+        assert late["slowest_percent_over_median_of_equal"] == 1.5
+
+    def test_busy_share_counts_overlaps_once(self):
+        assert busy_share([(0, 4), (1, 2), (3, 6), (8, 10)]) == pytest.approx(0.8)
+        assert busy_share([]) is None
+
+
+class TestMachine:
+    def test_rates_of_matrix_products(self, monkeypatch):
+        for has_units, formats in ((False, ["float32"]), (True, ["float32", "bfloat16"])):
+            monkeypatch.setattr(
+                machine, "multiplies_bfloat16", lambda device, has=has_units: has
+            )
+            rates = machine.matmul_flops_per_s(CPU)
+            assert list(rates) == formats
+            assert all(rate > 1e8 for rate in rates.values())
+
+    def test_laps(self):
+        laps = Laps(CPU)
+        laps.mark()
+        time.sleep(0.02)
+        laps.mark()
+        laps.mark()
+        first, second = laps.seconds()
+        assert 0.02 <= first < 1
+        assert second < first
+        assert timed(CPU, lambda: time.sleep(0.01)) >= 0.01
+
+    def test_memory_sees_growth(self):
+        before = Memory.now(CPU)
+        kept = torch.ones(2**25)
+        assert Memory.now(CPU).growth_since(before) >= 0.5 * kept.nbytes
+        assert before.growth_since(Memory.now(CPU)) < 0
+
+
+class TestBounds:
+    def test_work_matches_the_layout(self):
+        """Per robot: 20 + 20 + 37 + 1 numbers, an action, 4 flags; per world 7 + 12 and 3 flags."""
+        work = work_of_robot_step(robots=5, buoys=4, cores=0)
+        assert work.bytes == pytest.approx(4 * 78 + 8 + 4 + (4 * 19 + 3) / 5)
+        with_cores = work_of_robot_step(robots=5, buoys=4, cores=4)
+        assert with_cores.bytes - work.bytes == pytest.approx(4 * 3 * 4 / 5)
+        assert with_cores.operations > work.operations
+
+    def test_observation_is_the_simulators(self):
+        obs = MarineNavEnv(1).make_buffers().obs
+        assert sum(field[0, 0].numel() for field in obs) == OBSERVATION
+
+    def test_bound_is_the_tighter_one(self):
+        work = Work(bytes=100.0, operations=1000.0)
+        bound = bound_of(work, Peaks(bytes_per_s=1e6, operations_per_s=1e6))
+        assert (bound["bound_by_memory"], bound["bound_by_arithmetic"]) == (1e4, 1e3)
+        assert bound["bound"] == 1e3
+        assert bound_of(work, Peaks(1e6, None))["bound"] == 1e4

@@ -1,0 +1,59 @@
+"""The benchmark of several processes: its figures are those of the runs' own records."""
+
+import json
+
+import pytest
+import torch
+
+from scripts.bench import processes
+
+SMALL = ["worlds=6", "threads=1", "updates.batch_size=16", "updates.warmup_transitions=50"]
+SMALL += ["replay.capacity=3000", "env.episode.max_steps=40"]
+
+
+def test_figures_leave_out_the_first_record():
+    records = [
+        {"robot_steps": 100.0, "robot_steps_per_s": 1.0, "updates": 3},
+        {"robot_steps": 200.0, "robot_steps_per_s": 100.0, "updates": 13},
+        {"robot_steps": 300.0, "robot_steps_per_s": 100.0, "updates": 23},
+    ]
+    figures = processes.figures_of(records, 50)
+    assert figures == {
+        "robot_steps_per_s": 100.0,
+        "gradient_samples_per_s": 200.0,
+        "replay_ratio": 2.0,
+    }
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no distributed")
+def test_the_script_measures_one_and_two(tmp_path, capsys):
+    path = tmp_path / "processes.json"
+    options = ["--agent", "DQN", "--steps", "480", "--repeats", "1", "--json", str(path)]
+    assert processes.main([*options, *SMALL]) == 0
+    one, two = json.loads(path.read_text())["rows"]
+    assert (one["processes"], two["processes"]) == (1, 2)
+    for row in (one, two):
+        assert row["robot_steps_per_s"] == row["repeats"][0]["robot_steps_per_s"] > 0
+        assert row["replay_ratio"] == pytest.approx(1.0, rel=0.5)
+    assert "gradient samples/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["worlds=-1"], "worlds is -1"),
+        (["--steps", "3"], "steps is 3"),
+        (["--repeats", "0"], "from 1"),
+    ],
+)
+def test_what_is_of_no_use_is_refused_before_any_training(capsys, arguments, message):
+    with pytest.raises(SystemExit) as raised:
+        processes.main(arguments)
+    assert raised.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_training_that_fails_is_told():
+    options = ["--processes", "1", "--repeats", "1", "--steps", "480"]
+    with pytest.raises(RuntimeError, match=r"(?s)failed:\n.*error: "):
+        processes.main([*options, "curriculum.stages=[[5,0,0,5000]]", "threads=1"])

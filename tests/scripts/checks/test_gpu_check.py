@@ -1,0 +1,321 @@
+"""scripts/gpu_check.sh: refuses a machine without a GPU, and reports what fails where there is one.
+
+The GPU is played by an interpreter that answers for the parts that need one.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from scripts.checks import gpu_check_record, sanitizer_run
+from train_RL_agents.agents.registry import AGENTS
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = ROOT / "scripts" / "gpu_check.sh"
+AGENT_CHECKS = [f"train_{agent}" for agent in AGENTS]
+
+# Without torch, whose import would take most of the tests' time.
+BEGIN = f"""
+import sys
+from scripts.checks import gpu_check_record
+gpu_check_record.problem = lambda: None
+gpu_check_record.architecture = lambda: "9.0"
+gpu_check_record.agents = lambda: "{" ".join(AGENTS)}".split()
+gpu_check_record.describe = lambda command: {{"command": command}}
+sys.exit(gpu_check_record.main(sys.argv[1:]))
+"""
+PRETENDER = f"""#!/usr/bin/env bash
+if [[ -n ${{FAIL:-}} && "$*" == *"$FAIL"* ]]; then echo "broken on purpose"; exit 7; fi
+if [[ -n ${{HANG:-}} && "$*" == *"$HANG"* ]]; then sleep 60; fi
+case "$*" in
+  *"gpu_check_record begin "*) exec {sys.executable} -c '{BEGIN}' "${{@:3}}" ;;
+  *gpu_check_record*) exec {sys.executable} "$@" ;;
+  *) echo "$@"; exit 0 ;;
+esac
+"""
+
+
+def start(folder: Path, **variables: str) -> subprocess.Popen:
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("CUDA")}
+    return subprocess.Popen(
+        ["bash", str(SCRIPT), str(folder / "out")],
+        env={**environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(folder: Path, **variables: str) -> subprocess.CompletedProcess:
+    process = start(folder, **variables)
+    output, errors = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+@pytest.fixture
+def pretender(tmp_path: Path) -> str:
+    path = tmp_path / "python"
+    path.write_text(PRETENDER)
+    path.chmod(0o755)
+    return str(path)
+
+
+def sanitizer_that(tmp_path: Path, body: str) -> str:
+    """Put a compute-sanitizer first on the path; return the path."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    tool = folder / "compute-sanitizer"
+    tool.write_text(f"#!/usr/bin/env bash\n{body}\n")
+    tool.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def record_of(tmp_path: Path) -> dict:
+    return json.loads((tmp_path / "out" / "gpu_check.json").read_text())
+
+
+def checks_of(tmp_path: Path) -> dict[str, str]:
+    return {check["name"]: check["status"] for check in record_of(tmp_path)["checks"]}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_stops_at_once_without_a_gpu(tmp_path):
+    result = run(tmp_path, PYTHON=sys.executable)
+    assert result.returncode == 2
+    assert "CUDA" in result.stderr
+    assert "gpu_check: error: torch" in result.stderr
+    assert "Traceback" not in result.stderr  # nothing was tried after that
+    assert "install a CUDA build" in result.stderr or "NVIDIA GPU" in result.stderr
+    assert result.stdout == ""  # no check has begun
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_names_an_interpreter_that_is_missing(tmp_path):
+    result = run(tmp_path, PYTHON="/no/such/python")
+    assert result.returncode == 2
+    assert "/no/such/python not found" in result.stderr
+
+
+def test_passes_and_says_what_the_device_does_not_allow(tmp_path, pretender):
+    path = sanitizer_that(tmp_path, 'echo "Error: Device not supported"; exit 1')
+    result = run(tmp_path, PYTHON=pretender, PATH=path)
+    assert result.returncode == 0, result.stderr
+    checks = checks_of(tmp_path)
+    benches = {"bench", "bench_training", "bench_replay"}
+    assert {"build", "operators", "tests", *benches, *AGENT_CHECKS} == {
+        name for name, status in checks.items() if status == "passed"
+    }
+    assert checks["memcheck"] == checks["initcheck"] == "skipped"
+    assert "not checked: " in result.stdout
+    record = record_of(tmp_path)
+    assert record["complete"] is True
+    assert record["command"] == f"scripts/gpu_check.sh {tmp_path / 'out'}"
+    log = (tmp_path / "out" / "gpu_check.log").read_text()
+    assert "FORCE_CUDA=1" in log
+    assert " ".join(gpu_check_record.CUDA_TESTS) in log
+
+
+def test_a_choice_of_checks(tmp_path, pretender):
+    result = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench train_SAC")
+    assert result.returncode == 0, result.stderr
+    checks = checks_of(tmp_path)
+    passed = {name for name, status in checks.items() if status == "passed"}
+    assert passed == {"build", "operators", "bench", "train_SAC"}
+    assert checks["tests"] == checks["bench_training"] == checks["train_DQN"] == "skipped"
+    assert "GPU_CHECK_ONLY leaves it out" in result.stdout
+    before = record_of(tmp_path)
+    again = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench")
+    assert again.returncode == 2
+    assert "name another folder" in again.stderr
+    assert record_of(tmp_path) == before
+    misspelled = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench train_sac")
+    assert misspelled.returncode == 2
+    assert "GPU_CHECK_ONLY names train_sac: give some of tests" in misspelled.stderr
+
+
+@pytest.mark.skipif(
+    shutil.which("compute-sanitizer") or Path("/usr/local/cuda/bin/compute-sanitizer").exists(),
+    reason="needs a machine without compute-sanitizer",
+)
+def test_says_that_compute_sanitizer_is_absent(tmp_path, pretender):
+    result = run(tmp_path, PYTHON=pretender)
+    assert result.returncode == 0, result.stderr
+    assert "memcheck skipped (0 s): compute-sanitizer is not installed" in result.stdout
+
+
+def test_stops_where_the_build_fails(tmp_path, pretender):
+    result = run(tmp_path, PYTHON=pretender, FAIL="setup.py")
+    assert result.returncode == 1
+    assert checks_of(tmp_path) == {"build": "failed"}
+    assert "broken on purpose" in result.stderr
+    assert "failed: build" in result.stderr
+
+
+def test_goes_on_after_other_failures_within_its_time(tmp_path, pretender):
+    path = sanitizer_that(tmp_path, 'echo "========= Invalid __global__ read"; exit 99')
+    result = run(
+        tmp_path,
+        PYTHON=pretender,
+        PATH=path,
+        FAIL="--agent DDPG",
+    )
+    assert result.returncode == 1
+    checks = checks_of(tmp_path)
+    failed = {name for name, status in checks.items() if status == "failed"}
+    assert failed == {"train_DDPG", "memcheck", "initcheck"}
+    assert "exit status 99" in result.stdout
+    assert "Invalid __global__ read" in result.stderr
+
+
+def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
+    result = run(tmp_path, PYTHON=pretender, HANG="-m pytest", GPU_CHECK_LIMIT_S="20")
+    assert result.returncode == 1
+    checks = checks_of(tmp_path)
+    assert checks.pop("build") == checks.pop("operators") == "passed"
+    assert checks.pop("tests") == "failed"
+    assert {"bench", "bench_training", "bench_replay", *AGENT_CHECKS} <= checks.keys()
+    assert set(checks.values()) == {"skipped"}
+    assert "tests failed" in result.stdout
+    assert "not finished within" in result.stdout
+    assert "bench skipped (0 s): no time was left of 20 s" in result.stdout
+
+
+def wait_for(condition, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
+    out = tmp_path / "out"
+    process = start(tmp_path, PYTHON=pretender, HANG="--modes step", TMPDIR=str(tmp_path))
+    wait_for(lambda: (out / "gpu_check.json").exists() and "train_SAC" in checks_of(tmp_path))
+    assert record_of(tmp_path)["complete"] is False  # written while the rest goes on
+    assert "== build" in (out / "gpu_check.log").read_text()
+    wait_for(lambda: list(tmp_path.glob("tmp.*/bench.log")))
+    sent = time.monotonic()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 20
+    assert process.returncode == 1
+    assert "stopped by a signal" in errors
+    checks = checks_of(tmp_path)
+    assert checks["build"] == checks["tests"] == checks["train_SAC"] == "passed"
+    assert checks["bench"] == "failed"
+    assert "bench_training" not in checks
+    assert record_of(tmp_path)["complete"] is False
+    assert not list(tmp_path.glob("tmp.*"))
+
+
+def test_record_begins_with_the_machine():
+    head = gpu_check_record.describe("the command")
+    assert {"machine", "commit", "versions", "time"} <= head.keys()
+    assert head["command"] == "the command"
+    assert gpu_check_record.agents() == list(AGENTS)
+
+
+def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in (
+        "gpu_bench.json",
+        "gpu_training.json",
+        "gpu_replay.json",
+        "gpu_check.json",
+        "gpu_check.log",
+    ):
+        (out / name).write_text("old")
+    run(tmp_path, PYTHON=pretender, FAIL="setup.py")
+    assert sorted(path.name for path in out.iterdir()) == ["gpu_check.json", "gpu_check.log"]
+    assert checks_of(tmp_path) == {"build": "failed"}
+
+
+def test_one_check_that_hangs_leaves_time_for_others():
+    text = SCRIPT.read_text()
+    whole = int(re.search(r"limit_s=\$\{GPU_CHECK_LIMIT_S:-(\d+)\}", text)[1])
+    limits = [int(limit) for limit in re.findall(r"\b\w+_s=(\d+)\b", text)]
+    assert whole <= 540
+    assert len(limits) == 8
+    assert max(limits) <= whole / 2
+
+
+def test_paths_of_the_cuda_tests_hold_all_of_them():
+    """A test for CUDA has it in its name, or takes the device as a fixture."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tree = ast.parse(path.read_text())
+        names = [
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+            and node.name.startswith("test_")
+            and ("cuda" in node.name or "device" in {argument.arg for argument in node.args.args})
+        ]
+        relative = path.relative_to(ROOT)
+        if names and path != Path(__file__):
+            listed = {str(place) for place in (relative, *relative.parents)}
+            assert listed & set(gpu_check_record.CUDA_TESTS), (str(relative), names)
+
+
+MODULES = {"pyyaml": "yaml", "imageio-ffmpeg": "imageio_ffmpeg"}
+COLLECT = """
+import sys
+
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))  # None: cannot be imported
+import pytest
+
+import scripts.bench.main
+import scripts.checks.sanitizer_run
+import train_RL_agents.train
+from scripts.checks.gpu_check_record import CUDA_TESTS
+
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *CUDA_TESTS]))
+"""
+
+
+def test_what_is_needed_is_enough():
+    """Without the project's other packages the checks import and the CUDA tests are collected."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = project["dependencies"] + project["optional-dependencies"]["dev"]
+    names = [re.match(r"[\w-]+", requirement)[0] for requirement in named]
+    absent = {MODULES.get(name, name) for name in names} - set(gpu_check_record.NEEDED)
+    assert "onnx" in absent
+    result = subprocess.run(
+        [sys.executable, "-c", COLLECT, ",".join(absent)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+
+
+def test_what_the_sanitizers_run_works(capsys):
+    sanitizer_run.main(["--device", "cpu"])
+    assert capsys.readouterr().out == "ran\n"
+
+
+@pytest.mark.parametrize("missing", gpu_check_record.NEEDED)
+def test_names_the_package_that_is_missing(missing, monkeypatch):
+    find = gpu_check_record.importlib.import_module
+
+    def without(name):
+        if name == missing:
+            raise ImportError(f"No module named '{name}'")
+        return find(name)
+
+    monkeypatch.setattr(gpu_check_record.importlib, "import_module", without)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert f"{missing} cannot be imported" in gpu_check_record.problem()

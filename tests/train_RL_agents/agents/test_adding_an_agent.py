@@ -1,0 +1,123 @@
+"""`docs/adding_an_agent.md`, followed to the letter in a copy of the project."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from train_RL_agents.metrics.writer import read_metrics
+
+ROOT = Path(__file__).resolve().parents[3]
+BLOCK = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHORT = [
+    "worlds=6",
+    "total_steps=300",
+    "updates.batch_size=16",
+    "updates.replay_ratio=0.5",
+    "updates.warmup_transitions=100",
+    "replay.capacity=3000",
+    "log.interval_steps=100",
+    "evaluation.final_episodes=1",
+    "env.episode.max_steps=40",
+]
+
+
+def apply_diff(text: str, diff: str) -> str:
+    """Return `text` after a diff whose hunks `@@` separates; every hunk must fit exactly once."""
+    for hunk in diff.split("@@\n"):
+        lines = hunk.splitlines(keepends=True)
+        old = "".join(line[1:] for line in lines if line[0] in " -")
+        new = "".join(line[1:] for line in lines if line[0] in " +")
+        assert text.count(old) == 1, f"the guide's diff does not fit the file: {old}"
+        text = text.replace(old, new)
+    return text
+
+
+def follow_guide(project: Path) -> None:
+    """Make the changes that the guide shows."""
+    blocks = dict(BLOCK.findall((ROOT / "docs" / "adding_an_agent.md").read_text()))
+    assert sorted(blocks) == [
+        "configs/qr_dqn.yaml",
+        "train_RL_agents/agents/qr_dqn.py",
+        "train_RL_agents/agents/registry.py",
+    ]
+    for name, content in blocks.items():
+        path = project / name
+        path.write_text(apply_diff(path.read_text(), content) if path.exists() else content)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A copy of the project with the seventh agent; the simulator is the same one."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("train_RL_agents", "configs", "tests"):
+        unwanted = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "marinenav_env").symlink_to(ROOT / "marinenav_env")
+    follow_guide(folder)
+    return folder
+
+
+def run(project: Path, *arguments: str) -> str:
+    """Run Python in the copy and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_trainer_trains_it_and_evaluation_loads_it(project):
+    program = (
+        "import sys; from train_RL_agents import evaluate, train; a = sys.argv; i = a.index('--')\n"
+        "sys.exit(train.main(a[1:i]) or evaluate.main(a[i + 1 :]))"
+    )
+    training = ["--agent", "QR-DQN", "--device", "cpu", "--output", "run", *SHORT]
+    evaluation = ["--checkpoint", "run", "--episodes", "1", "--device", "cpu"]
+    tables = run(project, "-c", program, *training, "--", *evaluation)
+    assert tables.count("QR-DQN") == 2
+    records = [r for r in read_metrics(project / "run" / "metrics.jsonl") if r["mode"] == "train"]
+    assert records[-1]["step"] == 300
+    assert records[-1]["updates"] > 0
+    assert records[-1]["critic_loss"] > 0
+
+
+def test_the_registrys_tests_cover_it(project):
+    output = run(
+        project,
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        "tests/train_RL_agents/agents/test_agents.py",
+        "tests/train_RL_agents/policies/test_export.py",
+        *("-k", "QR-DQN"),
+    )
+    assert int(re.search(r"(\d+) passed", output)[1]) >= 10
+
+
+def test_it_learns_a_small_problem(project):
+    """As `test_small_problems.py` sets it up, but not to the end; random actions return 22."""
+    program = (
+        "import torch\n"
+        "from tests.train_RL_agents.small_problems import Plan, learn\n"
+        "from tests.train_RL_agents.agents.test_small_problems import with_its_problem\n"
+        "torch.manual_seed(0)\n"
+        "agent, problem = with_its_problem('QR-DQN')\n"
+        "plan = Plan(worlds=16, steps=250, updates=4, epsilon=0.1, check=50)\n"
+        "print(learn(problem, agent, plan, 100.0))"
+    )
+    assert float(run(project, "-c", program)) > 60.0
+
+
+def test_a_diff_that_does_not_fit_is_noticed():
+    with pytest.raises(AssertionError, match="does not fit"):
+        apply_diff("a\nb\n", " a\n-c\n+d\n")
+    assert apply_diff("a\nb\nc\n", " a\n-b\n+x\n@@\n-c\n+y\n") == "a\nx\ny\n"

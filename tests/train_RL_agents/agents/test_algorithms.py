@@ -1,0 +1,148 @@
+"""What single algorithms promise beyond what all of them do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from marinenav_env.fields import SettingsError
+from tests.host_reads import no_host_reads
+from tests.train_RL_agents.agent_samples import make_agent, random_batch, random_observation
+from train_RL_agents.agents.networks import ObservationDims
+from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus, risk_level
+from train_RL_agents.agents.registry import AGENTS
+
+HISTORY = ObservationDims(ego=14, objects=10)
+QUANTILE_AGENTS = [n for n, kind in AGENTS.items() if issubclass(kind.Config, QuantileConfig)]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_drawn_fractions_are_uniform(shared):
+    torch.manual_seed(0)
+    draws = torch.stack([draw_taus(4, 8, torch.device("cpu"), shared=shared) for _ in range(500)])
+    assert draws.shape == ((500, 8) if shared else (500, 4, 8))
+    assert draws.min() >= 0
+    assert draws.max() < 1
+    assert draws.mean() == pytest.approx(0.5, abs=0.02)
+    assert draws.std() == pytest.approx(12**-0.5, abs=0.02)
+    assert not torch.equal(draws[0], draws[1])
+    if shared:
+        assert torch.equal((8 * draws).floor(), torch.arange(8.0).expand(500, 8))
+
+
+def test_the_adaptive_risk_level_is_the_closest_surface_distance_over_ten_metres():
+    observation = random_observation(4)
+    observation.mask.zero_()
+    observation.objects.zero_()
+    observation.mask[1:, :2] = 1.0
+    observation.objects[1:, 1, :2] = torch.tensor([3.0, -4.0])
+    observation.objects[1:, 0] = torch.tensor([30.0, 0.0, 0.0, 0.0, 1.0])
+    observation.objects[2, 1, 4] = 1.5
+    observation.objects[3, 1, 4] = 3.0
+    expected = torch.tensor([1.0, (5 - 2.795085) / 10, (5 - 1.5 - 2.795085) / 10, 0.0])
+    level = risk_level(observation, ObservationDims())
+    torch.testing.assert_close(level, expected, rtol=0.0, atol=1e-6)
+
+
+def test_the_adaptive_risk_level_reads_the_newest_frame_only():
+    observation = random_observation(8, dims=HISTORY)
+    newest = type(observation)(
+        observation.ego[:, :7], observation.objects[:, :5], observation.mask[:, :5]
+    )
+    level = risk_level(observation, HISTORY)
+    assert torch.equal(level, risk_level(newest, ObservationDims()))
+
+
+def test_risk_scales_the_fractions():
+    taus, observation = torch.tensor([0.5, 1.0]), random_observation(3)
+    dims = ObservationDims()
+    fixed = distort(taus, observation, QuantileConfig(cvar=0.3), dims)
+    torch.testing.assert_close(fixed, torch.tensor([0.15, 0.3]))
+    adaptive = distort(taus, observation, QuantileConfig(cvar=0.5, adaptive_cvar=True), dims)
+    expected = 0.5 * risk_level(observation, dims).unsqueeze(1) * taus
+    torch.testing.assert_close(adaptive, expected)
+
+
+@pytest.mark.parametrize("name", QUANTILE_AGENTS)
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("risk", [{"cvar": 0.2}, {"adaptive_cvar": True}])
+def test_a_risk_level_changes_the_policy(name, risk, shared):
+    agents = [make_agent(name, shared_taus=shared, **settings) for settings in ({}, risk)]
+    batch, observation = random_batch(agents[0], 16), random_observation(4, 50)
+    for agent in agents:
+        torch.manual_seed(1)
+        with no_host_reads():
+            agent.update(batch)
+    actions = [agent.act(observation) for agent in agents]
+    assert actions[0].shape == actions[1].shape
+    assert not torch.equal(*actions)
+
+
+def test_the_temperature_of_sac_stays_if_told_so():
+    for tune in (True, False):
+        agent = make_agent("SAC", tune_alpha=tune, alpha=0.3)
+        for _ in range(3):
+            agent.update(random_batch(agent, 16))
+        alpha = agent.log_alpha.detach().exp()
+        assert (alpha == pytest.approx(0.3, abs=1e-6)) is not tune
+
+
+def test_the_temperature_of_sac_moves_towards_the_target_entropy():
+    for target, sign in ((50.0, 1.0), (-50.0, -1.0)):
+        agent = make_agent("SAC", target_entropy=target, alpha_learning_rate=0.1)
+        before = agent.log_alpha.item()
+        agent.update(random_batch(agent, 16))
+        assert sign * (agent.log_alpha.item() - before) > 0
+
+
+def test_double_dqn_values_the_learning_networks_choice():
+    agents = [make_agent("DQN", double=double) for double in (False, True)]
+    losses = []
+    for agent in agents:
+        torch.manual_seed(3)
+        for parameter in agent.network.parameters():
+            torch.nn.init.normal_(parameter, std=0.1)
+        batch = random_batch(agent, 64)
+        losses.append(agent.objectives(batch)[0]["critic"].detach())
+        values = agent.target(batch.next_obs)
+        chooser = agent.network(batch.next_obs) if agent.config.double else values
+        best = values.gather(1, chooser.argmax(1, keepdim=True)).squeeze(1)
+        torch.testing.assert_close(agent._target(batch), batch.reward + batch.discount * best)
+    assert losses[0] != losses[1]
+
+
+def test_rainbow_is_quiet_when_acting_and_noisy_when_exploring():
+    agent = make_agent("Rainbow")
+    one = random_observation(1)
+    observation = type(one)(*(part.expand(300, *part.shape[1:]) for part in one))
+    assert agent.act(observation).unique().numel() == 1
+    assert agent.explore(observation).unique().numel() > 3
+
+
+def test_rainbows_noise_has_the_factorised_moments():
+    torch.manual_seed(0)
+    layer = make_agent("Rainbow").network.value_stream.hidden_layer
+    x = torch.randn(1, 256).expand(4000, 256)
+    for shared, draws in ((False, 1), (True, 4000)):
+        rows = x if not shared else x[:1]
+        noise = torch.cat([layer.noisy(rows, shared=shared) for _ in range(draws)]) - layer(rows)
+        # E f(e)^2 = E|e| = sqrt(2/pi): the variances of the weights' and the bias' noise add up.
+        root = (2 / torch.pi) ** 0.5
+        variance = root**2 * (layer.weight_sigma**2 @ x[0] ** 2) + root * layer.bias_sigma**2
+        assert noise.mean().abs() < 0.02
+        torch.testing.assert_close(noise.var(0).mean(), variance.mean(), rtol=0.1, atol=0.0)
+
+
+@pytest.mark.parametrize(("reward", "mass"), [(0.0, 0.0), (1000.0, 1.0), (-1000.0, 1.0)])
+def test_rainbow_tells_whether_returns_lie_on_its_support(reward, mass):
+    agent = make_agent("Rainbow")
+    batch = random_batch(agent, 16)
+    batch = batch._replace(
+        reward=torch.full_like(batch.reward, reward), discount=torch.zeros_like(batch.discount)
+    )
+    assert agent.objectives(batch)[1]["mass_at_ends"] == mass
+
+
+def test_rainbow_refuses_an_empty_support():
+    with pytest.raises(SettingsError, match="v_min is 5"):
+        AGENTS["Rainbow"].Config(v_min=5.0, v_max=5.0)

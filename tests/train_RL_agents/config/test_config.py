@@ -1,0 +1,193 @@
+"""Settings: where they come from, which of two sources wins, and what a wrong one is told."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from marinenav_env.fields import Settings, SettingsError, build, nearest, plain, setting
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config import schema as config_module
+from train_RL_agents.config.files import CONFIGS, config_from_plain, load_config, presets
+from train_RL_agents.config.schema import TrainConfig
+
+PUBLISHED = {
+    "seed": [9, 10],
+    "total_timesteps": 6000000,
+    "eval_freq": 60000,
+    "save_dir": "training_data",
+    "training_schedule": {
+        "timesteps": [0, 1000000, 2000000],
+        "num_robots": [3, 4, 5],
+        "num_cores": [0, 0, 4],
+        "num_obstacles": [0, 0, 2],
+        "min_start_goal_dis": [30.0, 35.0, 40.0],
+    },
+    "eval_schedule": {
+        "num_episodes": [10, 0, 5],
+        "num_robots": [3, 4, 5],
+        "num_cores": [0, 0, 0],
+        "num_obstacles": [0, 0, 4],
+        "min_start_goal_dis": [30.0, 35.0, 40.0],
+    },
+    "imitation_learning": False,
+    "agent_type": "IQN",
+}
+
+
+def published(tmp_path, **changes):
+    path = tmp_path / "training.json"
+    path.write_text(json.dumps({**PUBLISHED, **changes}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("override", "parts"),
+    [
+        ("algorithm.gama=0.9", ["algorithm.gama", "'algorithm.gamma'"]),
+        ("learnin_rate=1", ["learnin_rate", "'algorithm.learning_rate'"]),
+        ("env.rewrd.goal=1", ["env.rewrd", "'env.reward'"]),
+        ("updates.batch_size=0", ["updates.batch_size is 0", "1 or more"]),
+        ("updates.batch_size=2.5", ["updates.batch_size is 2.5", "whole number"]),
+        ("algorithm.learning_rate=fast", ["algorithm.learning_rate is 'fast'", "number"]),
+        ("compile=maybe", ["compile is 'maybe'", "true or false"]),
+        ("device=tpu", ["device is 'tpu'", "auto, cpu, cuda"]),
+        ("agent=PPO", ["agent is 'PPO'", "AC-IQN"]),
+        ("total_steps=3", ["total_steps is 3", "512 worlds", "raise"]),
+        ("env.vessel.dt=-1", ["env.vessel", "dt = -1", "positive"]),
+        ("curriculum.stages=[[0,0,0,30]]", ["curriculum.stages[0]", "robots", "0"]),
+        ("curriculum.stages=[[3,0,30]]", ["curriculum.stages[0]", "4 values"]),
+        ("curriculum.starts=[0,5]", ["curriculum.starts has 2 entries for 6 stages"]),
+        ("curriculum.starts=[0,1,2,3,4,5]", ["curriculum.starts", "mixed", "mode=sequential"]),
+        ("exploration.epsilon_start=.nan", ["exploration.epsilon_start is nan", "finite"]),
+        ("evaluation.episodes=[1,2]", ["evaluation.episodes is (1, 2)", "6"]),
+        ("replay.capacity=100", ["warmup_transitions", "replay.capacity 100"]),
+        ("justaword", ["'justaword'", "key=value"]),
+    ],
+)
+def test_wrong_settings_name_field_value_and_remedy(override, parts):
+    with pytest.raises(SettingsError) as raised:
+        load_config(overrides=[override])
+    for part in parts:
+        assert part in str(raised.value)
+
+
+def test_later_sources_win(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("worlds: 32\nupdates: {batch_size: 128}\nseed: [4, 5]\noutput: here\n")
+    config, seeds, output = load_config(path=path, overrides=["updates.batch_size=512"])
+    assert (config.worlds, config.updates.batch_size) == (32, 512)
+    assert config.updates.replay_ratio == TrainConfig().updates.replay_ratio
+    assert (seeds, config.seed, output) == ((4, 5), 4, "here")
+
+
+def test_a_part_of_a_section_keeps_the_rest_of_its_defaults():
+    config, _, _ = load_config(overrides=["env.episode.stop_on_collision=true"])
+    assert config.env.episode.stop_on_collision
+    assert config.env.episode.max_steps == TrainConfig().env.episode.max_steps
+
+
+def test_published_training_file(tmp_path):
+    config, seeds, output = load_config(path=published(tmp_path))
+    assert (config.agent, seeds, output) == ("IQN", (9, 10), "training_data")
+    assert (config.total_steps, config.evaluation.interval_steps) == (6_000_000, 60_000)
+    assert config.curriculum.mode == "sequential"
+    assert config.curriculum.starts == (0, 1_000_000, 2_000_000)
+    last = config.curriculum.stages[2]
+    assert (last.robots, last.cores, last.buoys, last.min_distance_m) == (5, 4, 2, 40.0)
+    assert config.evaluation.episodes_per_stage == (10, 0, 5)
+    assert config.evaluation.stages[2].buoys == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"eval_frequency": 3}, "unknown setting 'eval_frequency'.*'eval_freq'"),
+        ({"imitation_learning": True}, "imitation_learning is true"),
+        ({"agent_type": "XYZ"}, "agent is 'XYZ'"),
+        ({"total_timesteps": "many"}, "total_steps is 'many'"),
+        (
+            {"training_schedule": {**PUBLISHED["training_schedule"], "num_cores": [0]}},
+            r"training_schedule.num_cores is \[0\]",
+        ),
+        ({"eval_schedule": {"num_episode": [1]}}, "'eval_schedule.num_episodes'"),
+    ],
+)
+def test_wrong_published_training_file(tmp_path, changes, message):
+    with pytest.raises(SettingsError, match=message):
+        load_config(path=published(tmp_path, **changes))
+
+
+def test_missing_and_damaged_files(tmp_path):
+    with pytest.raises(SettingsError, match=r"no file .*gone\.yaml"):
+        load_config(path=tmp_path / "gone.yaml")
+    (tmp_path / "half.json").write_text('{"seed": [0, ')
+    with pytest.raises(SettingsError, match=r"half\.json is not readable"):
+        load_config(path=tmp_path / "half.json")
+    (tmp_path / "list.yaml").write_text("- 1\n- 2\n")
+    with pytest.raises(SettingsError, match="holds no settings"):
+        load_config(path=tmp_path / "list.yaml")
+    with pytest.raises(SettingsError, match=r"preset is .warp.*quickstart"):
+        load_config(preset="warp")
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_has_a_file_of_differences(name):
+    config, _, _ = load_config(agent=name)
+    assert config.agent == name
+    assert (CONFIGS / f"{name.lower().replace('-', '_')}.yaml").exists()
+    assert config_from_plain(plain(config)) == config
+    json.dumps(plain(config))
+
+
+@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_preset_goes_with_every_agent(preset, agent):
+    config, _, _ = load_config(preset=preset, agent=agent)
+    assert config.agent == agent
+
+
+def test_every_field_has_unit_and_source():
+    kinds = [kind for kind in vars(config_module).values() if isinstance(kind, type)]
+    kinds = {kind for kind in kinds if issubclass(kind, Settings) and kind is not Settings}
+    kinds |= {agent.Config for agent in AGENTS.values()}
+    for kind in kinds:
+        for field in dataclasses.fields(kind):
+            if isinstance(field.default_factory, type) or field.name in ("algorithm", "env"):
+                continue
+            assert field.metadata["unit"], (kind, field.name)
+            assert field.metadata["source"], (kind, field.name)
+
+
+def test_no_module_shadows_a_standard_one():
+    folder = Path(config_module.__file__).parent
+    names = {path.stem for path in folder.iterdir()}
+    assert not names & set(sys.stdlib_module_names)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner(Settings):
+    """An inner section."""
+
+    depth: float = setting(1.0, unit="m", source="here", low=0.0)
+    name: str | None = setting(None, unit="-", source="here")
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer(Settings):
+    """A section with a default that differs from its class's."""
+
+    inner: Inner = dataclasses.field(default_factory=lambda: Inner(depth=7.0))
+    pair: tuple[int, float] = setting((1, 2.0), unit="-", source="here")
+
+
+def test_build():
+    assert build(Outer, {"inner": {"name": "x"}}) == Outer(inner=Inner(7.0, "x"))
+    assert build(Outer, {"pair": [3.0, 4]}).pair == (3, 4.0)
+    with pytest.raises(SettingsError, match=r"inner\.depth is -1\.0: give 0\.0 or more"):
+        build(Outer, {"inner": {"depth": -1}})
+    with pytest.raises(SettingsError, match="inner is 3: give a section"):
+        build(Outer, {"inner": 3})
+    assert nearest("inner.dept", ["pair", "inner.depth", "inner.name"]) == "inner.depth"

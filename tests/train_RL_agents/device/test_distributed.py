@@ -1,0 +1,221 @@
+"""Several processes: the same weights everywhere, one of them talking, and the death of one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from marinenav_env.envs.checks import ConfigError
+from marinenav_env.kernel import ops
+from tests.train_RL_agents.short_runs import assert_same
+from train_RL_agents import train
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.device.placement import choose_device
+from train_RL_agents.metrics.writer import read_metrics
+from train_RL_agents.run import checkpoint
+
+ROOT = Path(train.__file__).parent.parent
+SHORT = [
+    "worlds=3",  # 12 robots in one process, 15 in the other
+    "total_steps=480",
+    "updates.batch_size=16",
+    "updates.replay_ratio=2",
+    "updates.warmup_transitions=50",
+    "replay.capacity=3000",
+    "log.interval_steps=120",
+    "checkpoint.interval_steps=240",
+    "evaluation.episodes=1",
+    "evaluation.final_episodes=1",
+    "env.episode.max_steps=40",
+]
+torchrun = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="this torch has no distributed package"
+)
+
+
+def start(folder, *arguments):
+    return run_two("--output", str(folder), *SHORT, *arguments)
+
+
+def run_two(*arguments):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    command += ["--master-port", "0", "--standalone", str(ROOT / "train_RL_agents" / "train.py")]
+    return subprocess.Popen(
+        [*command, "--device", "cpu", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def contents(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in files}
+
+
+def test_alone_everything_is_the_identity():
+    tensor = torch.arange(3.0)
+    alone = Processes()
+    alone.average([tensor])
+    alone.sum(tensor)
+    alone.broadcast([tensor])
+    alone.wait()
+    assert alone.any(True)
+    assert not alone.any(False)
+    assert tensor.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_processes_of_a_machine_share_its_cpu_but_no_gpu(monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    processes = Processes(rank=5, size=8, local_rank=1)
+    assert processes.sharing(torch.device("cpu")) == 4
+    assert processes.sharing(torch.device("cuda", 1)) == 1
+    assert Processes().sharing(torch.device("cpu")) == 1
+
+
+def test_a_process_without_a_gpu_of_its_own_is_told_so(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(ops, "has_cuda", lambda: True)
+    assert choose_device("auto", 1) == torch.device("cuda", 1)
+    with pytest.raises(ConfigError, match=r"process 2 .* there are 2: start as many"):
+        choose_device("auto", 2)
+
+
+PAIR = """
+import torch
+from train_RL_agents.device.distributed import Processes
+processes = Processes.join()
+own = [torch.full((2, 2), float(processes.rank)), torch.tensor(10.0 * processes.rank)]
+processes.average(own)
+assert own[0].tolist() == [[0.5, 0.5], [0.5, 0.5]] and own[1].item() == 5.0, own
+total = torch.tensor([1.0 + processes.rank])
+processes.sum(total)
+assert total.item() == 3.0
+first = torch.tensor(float(processes.rank))
+processes.broadcast([first])
+assert first.item() == 0.0
+assert processes.any(processes.rank == 1) and not processes.any(False)
+processes.leave()
+"""
+
+
+@torchrun
+def test_averages_sums_and_broadcasts_of_two(tmp_path):
+    script = tmp_path / "pair.py"
+    script.write_text(PAIR)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    done = subprocess.run(
+        [*command, str(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def parts(folder, step):
+    """Return what the two processes saved at a step; their networks must be the same."""
+    files = checkpoint.CheckpointFolder(folder / "checkpoints")
+    first, second = (checkpoint.load(files.path(step, rank)) for rank in (0, 1))
+    assert_same(first["model"], second["model"])
+    return first, second
+
+
+@torchrun
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "AC-IQN"])
+def test_two_processes_learn_the_same_weights(tmp_path, agent):
+    process = start(tmp_path, "--agent", agent, "total_steps=180", "checkpoint.interval_steps=60")
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    updates = [parts(tmp_path, step)[0]["counters"]["updates"] for step in (120, 180)]
+    assert 5 < updates[0] < updates[1]
+
+
+@torchrun
+def test_two_processes_have_identical_weights_and_own_worlds(tmp_path):
+    process = start(tmp_path)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    folder = checkpoint.CheckpointFolder(tmp_path / "checkpoints")
+    parts(tmp_path, 240)
+    first, second = whole = parts(tmp_path, 480)
+    assert first["counters"]["updates"] > 10
+    assert not torch.equal(first["learner"]["env"]["robot"], second["learner"]["env"]["robot"])
+    assert not torch.equal(first["learner"]["random"]["cpu"], second["learner"]["random"]["cpu"])
+    records = [r for r in read_metrics(tmp_path / "metrics.jsonl") if r["mode"] == "train"]
+    assert [record["step"] for record in records] == [120, 240, 360, 480]
+    assert sum(record["robot_steps"] for record in records) > 480 * 2
+    assert json.loads((tmp_path / "run.json").read_text())["starts"][0]["processes"] == 2
+    assert output.count("95% CI") == 1
+    assert train.main(["--resume", str(folder.path(480))]) == 1
+
+    # Going back takes nothing away before every process has its part.
+    part = folder.path(240, rank=1)
+    saved = part.read_bytes()
+    part.write_bytes(saved[:-100])
+    before = contents(tmp_path)
+    resumed = run_two("--resume", str(folder.path(240)))
+    output, _ = resumed.communicate(timeout=300)
+    assert resumed.returncode != 0
+    assert f"{part} is damaged" in output
+    assert contents(tmp_path) == before
+
+    # Gone on with, the run is the one that was never stopped.
+    part.write_bytes(saved)
+    resumed = run_two("--resume", str(folder.path(240)))
+    output, _ = resumed.communicate(timeout=300)
+    assert resumed.returncode == 0, output
+    for own, expected in zip(parts(tmp_path, 480), whole, strict=True):
+        assert_same(own, expected)
+
+
+@torchrun
+def test_a_signal_to_several_processes_is_heard_between_logs(tmp_path):
+    never = [f"{name}.interval_steps=10_000_000" for name in ("log", "checkpoint", "evaluation")]
+    process = start(tmp_path, "total_steps=10_000_000", *never)
+    while not list((tmp_path / "checkpoints").glob("step_000000000000.pt")):
+        time.sleep(0.05)
+        assert process.poll() is None, process.communicate()
+    time.sleep(1.0)
+    process.terminate()
+    output, _ = process.communicate(timeout=120)
+    assert "stopped by SIGTERM at step" in output
+    assert checkpoint.load(checkpoint.newest(tmp_path))["step"] > 0
+
+
+@torchrun
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path, rank):
+    process = start(tmp_path, "total_steps=1_440")
+    metrics = tmp_path / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_text().count('"train"') < 3:
+        time.sleep(0.05)
+        assert process.poll() is None, process.communicate()
+    workers = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    )
+    os.kill(int(workers.stdout.split()[rank]), signal.SIGKILL)
+    killed = time.monotonic()
+    output, _ = process.communicate(timeout=120)
+    assert time.monotonic() - killed < 30
+    assert process.returncode != 0
+    assert "lost contact with another one" in output
+    assert f"--resume {tmp_path}" in output
+    assert checkpoint.load(checkpoint.newest(tmp_path))["step"] >= 240
+
+    resumed = run_two("--resume", str(tmp_path))
+    output, _ = resumed.communicate(timeout=300)
+    assert resumed.returncode == 0, output
+    parts(tmp_path, 1_440)
+    steps = [r["step"] for r in read_metrics(metrics) if r["mode"] == "train"]
+    assert steps == list(range(120, 1_441, 120))

@@ -1,0 +1,267 @@
+"""Evaluation: the table's numbers, policies whose result is known, and files of policies."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.fields import plain
+from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents import evaluate
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.files import load_config
+from train_RL_agents.evaluation import episodes
+from train_RL_agents.evaluation.episodes import (
+    Evaluation,
+    Outcomes,
+    StageResult,
+    print_table,
+    wilson_interval,
+)
+from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.run import checkpoint
+from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.training.counters import Counters
+from train_RL_agents.training.evaluations import RunEvaluation
+
+ALONE = Stage(robots=1, cores=0, buoys=0, min_distance_m=30.0)
+KEYS = ["robots", "buoys", "episodes", "success", "success_ci95", "collision", "timeout"]
+KEYS += ["mean_time_s", "mean_energy"]
+
+
+def idle(observation):
+    return torch.zeros(*observation.ego.shape[:-1], 2)
+
+
+def toward_goal(observation):
+    """Turn to the goal and drive; thrusts of 300 N, differing by the bearing of the goal."""
+    goal_x, goal_y, _, _, yaw_rate, left, right = observation.ego.unbind(-1)
+    turn = (300.0 * torch.atan2(goal_y, goal_x) - 300.0 * yaw_rate).clamp(-400.0, 400.0)
+    wanted = torch.stack((300.0 + turn, 300.0 - turn), -1)
+    return ((wanted - torch.stack((left, right), -1)) / 500.0).clamp(-1.0, 1.0)
+
+
+def evaluated(policy, stages=(ALONE,), episodes=(20,), seed=7):
+    make = Evaluation(stages, episodes, seed=seed, config=EnvConfig(), discrete=False)
+    return make.run(policy), make
+
+
+@pytest.mark.parametrize(
+    ("successes", "low", "high"), [(8, 0.4902, 0.9433), (0, 0.0, 0.2775), (10, 0.7225, 1.0)]
+)
+def test_wilson_interval_of_ten(successes, low, high):
+    assert wilson_interval(successes, 10) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_row_by_hand():
+    success = torch.tensor([True, True, False, False])
+    outcomes = Outcomes(
+        success=success,
+        collision=torch.tensor([False, False, True, False]),
+        timeout=torch.tensor([False, False, False, True]),
+        time_s=torch.tensor([10.0, 20.0, 99.0, 500.0]),
+        energy=torch.tensor([100.0, 300.0, 1e9, 1e9]),
+        episode_return=torch.zeros(4),
+    )
+    row = StageResult(PUBLISHED_STAGES[3], outcomes).as_json()
+    assert list(row) == KEYS
+    assert (row["robots"], row["buoys"], row["episodes"]) == (5, 2, 4)
+    assert (row["success"], row["collision"], row["timeout"]) == (0.5, 0.25, 0.25)
+    assert (row["mean_time_s"], row["mean_energy"]) == (15.0, 200.0)
+
+
+def test_an_idle_policy_times_out():
+    (result,), _ = evaluated(idle, episodes=(3,))
+    row = result.as_json()
+    assert (row["success"], row["timeout"], row["mean_time_s"]) == (0.0, 1.0, None)
+    assert torch.all(result.outcomes.time_s == 500.0)
+
+
+def test_driving_to_the_goal_succeeds_alone_and_collides_in_company():
+    company = Stage(robots=5, cores=0, buoys=4, min_distance_m=40.0)
+    (alone, together), _ = evaluated(toward_goal, (ALONE, company), (20, 20))
+    assert alone.success == 1.0
+    assert 10.0 < alone.as_json()["mean_time_s"] < 60.0
+    assert together.as_json()["collision"] > 0.3
+
+
+def test_the_same_episodes_each_time():
+    results, make = evaluated(toward_goal, PUBLISHED_STAGES[:2], (6, 4))
+    again = make.run(toward_goal)
+    other, _ = evaluated(toward_goal, PUBLISHED_STAGES[:2], (6, 4), seed=8)
+    for first, second, third in zip(results, again, other, strict=True):
+        assert torch.equal(first.outcomes.episode_return, second.outcomes.episode_return)
+        assert not torch.equal(first.outcomes.episode_return, third.outcomes.episode_return)
+    assert [len(result.outcomes.success) for result in results] == [6, 4]
+
+
+def test_no_training_of_the_same_seed_has_these_episodes():
+    first = []
+
+    def act(observation):
+        first.append(observation.ego.clone())
+        return idle(observation)
+
+    evaluated(act, episodes=(50,))
+    training = MarineNavEnv(50, stages=(ALONE,), seed=7)
+    buffers = training.make_buffers()
+    training.reset_into(buffers)
+    goals, trained = first[0][:, 0, :2], buffers.obs.ego[:, 0, :2]
+    assert torch.cdist(goals, trained).min() > 1e-3
+
+
+def test_stages_that_differ_in_distance_have_records_and_rows_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 1)
+    stages = [[1, 0, 0, 20.0], [1, 0, 0, 30.0], [2, 0, 0, 30.0]]
+    config, _, _ = load_config(
+        overrides=[f"evaluation.stages={stages}", "evaluation.episodes=[1,1,1]"]
+    )
+    agent = AGENTS["AC-IQN"](config.algorithm)
+    receiver = AnalysisReceiver(tmp_path)
+    results = RunEvaluation(config, agent).periodic(receiver, Counters())
+    receiver.close()
+    modes = [record["mode"] for record in read_metrics(tmp_path / "metrics.jsonl")]
+    names = ["1 robot, 0 buoys, 20 m", "1 robot, 0 buoys, 30 m", "2 robots, 0 buoys"]
+    assert modes == ["evaluation", *(f"evaluation, {name}" for name in names)]
+    console = Console(width=200, record=True)
+    print_table(results, "three", console)
+    assert "distance" in console.export_text()
+
+
+def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
+    reduced, _ = evaluated(toward_goal)
+    monkeypatch.setattr(episodes, "LOOK_INTERVAL", 10_000)
+    whole, _ = evaluated(toward_goal)
+    assert torch.equal(reduced[0].outcomes.energy, whole[0].outcomes.energy)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A run's folder with one checkpoint of untrained SAC, and its agent."""
+    config, _, _ = load_config(agent="SAC", overrides=["evaluation.stages=[[1,0,0,30]]"])
+    agent = AGENTS["SAC"](config.algorithm)
+    state = {"step": 5, "config": plain(config), "model": agent.training_state()}
+    checkpoint.save(checkpoint.CheckpointFolder(tmp_path / "checkpoints").path(5), state)
+    return tmp_path, agent
+
+
+def test_a_policy_from_a_folder_a_file_and_the_best(saved):
+    folder, agent = saved
+    file = folder / "checkpoints" / "step_000000000005.pt"
+    weights = agent.actor.state_dict()
+    for path in (folder, file, folder / "checkpoints"):
+        loaded, config = load_policy(path)
+        assert (loaded.name, config.agent) == ("SAC", "SAC")
+        for name, value in loaded.actor.state_dict().items():
+            assert torch.equal(value, weights[name])
+    file.rename(folder / "best.pt")
+    assert load_policy(folder)[0].name == "SAC"
+
+
+def test_a_picture_of_several_frames_is_refused(tmp_path, capsys):
+    save_policy(tmp_path / "policy.pt", "AC-IQN", stack_k=2)
+    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--picture", "a.png"]
+    assert evaluate.main(arguments) == 1
+    assert "observes stack_k = 2" in capsys.readouterr().err
+
+
+def test_command_line(saved, tmp_path, capsys):
+    folder, _ = saved
+    output = tmp_path / "table.json"
+    arguments = ["--checkpoint", str(folder), "--episodes", "2", "--seed", "3"]
+    picture = tmp_path / "episodes.png"
+    assert evaluate.main([*arguments, "--json", str(output), "--picture", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    table = json.loads(output.read_text())
+    assert list(table) == ["stages"]
+    assert [list(row) for row in table["stages"]] == [KEYS]
+    printed = capsys.readouterr().out
+    assert "mean action" in printed
+    assert "95% CI" in printed
+
+
+def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 30)
+    stages = {"stages": [[3, 0, 4, 30.0]]}
+    save_policy(tmp_path / "iqn.pt", "IQN", evaluation=stages)
+    save_policy(tmp_path / "averse.pt", "IQN", evaluation=stages, algorithm={"cvar": 0.1})
+    save_policy(
+        tmp_path / "careful.pt", "IQN", evaluation=stages, algorithm={"adaptive_cvar": True}
+    )
+
+    def returns(name, *options):
+        arguments = ["--checkpoint", str(tmp_path / name), "--episodes", "4", *options]
+        (row,) = evaluate.evaluate(evaluate.parse(arguments), Console())
+        return row.outcomes.episode_return.tolist()
+
+    neutral = returns("iqn.pt")
+    assert returns("iqn.pt", "--cvar", "0.1") == returns("averse.pt") != neutral
+    assert returns("iqn.pt", "--adaptive-cvar") == returns("careful.pt") != neutral
+    assert returns("careful.pt", "--no-adaptive-cvar") == neutral
+    assert "cvar 0.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("AC-IQN", ["--cvar", "0.5"], "cvar is 0.5: .* with 1.0: .* train with algorithm.cvar=0.5"),
+        ("AC-IQN", ["--adaptive-cvar"], "with False: .* train with algorithm.adaptive_cvar=True"),
+        ("DDPG", ["--cvar", "1"], "cvar is 1.0: agent DDPG has no such setting"),
+        ("IQN", ["--cvar", "1.5"], "cvar is 1.5: give 1.0 or less"),
+    ],
+)
+def test_a_risk_level_that_cannot_be_set(tmp_path, capsys, name, options, message):
+    save_policy(tmp_path / "policy.pt", name)
+    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--episodes", "1"]
+    assert evaluate.main([*arguments, *options]) == 1
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_the_risk_level_of_the_training_is_accepted(tmp_path, monkeypatch):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 5)
+    stages = {"stages": [[3, 0, 4, 30.0]]}
+    path = tmp_path / "policy.pt"
+    save_policy(path, "AC-IQN", evaluation=stages, algorithm={"cvar": 0.5})
+    options = ["--cvar", "0.5", "--no-adaptive-cvar"]
+    assert evaluate.main(["--checkpoint", str(path), "--episodes", "1", *options]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "no checkpoint|no file"), (b"rubbish", "damaged"), (b"", "damaged")],
+)
+@pytest.mark.parametrize("name", ["weights.npz", "weights.pt"])
+def test_files_without_a_policy(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=message):
+        load_policy(path)
+    assert evaluate.main(["--checkpoint", str(path)]) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "IQN", "SAC", "DQN"])
+def test_published_weights_find_their_agent(tmp_path, name):
+    actor = AGENTS[name]().actor
+    own = {key: value for key, value in actor.state_dict().items() if "input_scale" not in key}
+    np.savez(tmp_path / "weights.npz", **{key: value.numpy() for key, value in own.items()})
+    agent, config = load_policy(tmp_path / "weights.npz")
+    assert config.agent == name
+    assert name in agent.name
+    assert torch.all(agent.actor.self_input_scale == 1.0)
+    for key, value in own.items():
+        assert torch.equal(agent.actor.state_dict()[key], value)
+
+
+def test_arrays_of_no_agent(tmp_path):
+    np.savez(tmp_path / "weights.npz", weight=np.ones(3))
+    with pytest.raises(CheckpointError, match="fits the network of no agent"):
+        load_policy(tmp_path / "weights.npz")

@@ -1,0 +1,261 @@
+"""Exports: the networks in the files, what the files say, and what cannot be exported."""
+
+import json
+
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, save_policy
+from train_RL_agents import export
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.policies.formats import FORMATS, OPSET
+from train_RL_agents.policies.interface import acting_network, call_inputs
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.run.provenance import source_commit
+
+# torch advises against TorchScript, which deployed planners load, and its ONNX exporter.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+INPUTS = {"self": ["B", 7], "objects": ["B", 5, 5], "mask": ["B", 5]}
+
+
+def run_export(path, kind, capsys=None):
+    output = path.with_suffix(FORMATS[kind].suffix)
+    status = export.main(["--checkpoint", str(path), "--format", kind, "--output", str(output)])
+    assert status == 0, capsys.readouterr().err if capsys else ""
+    return output
+
+
+def outputs_of(result):
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def torchscript_metadata(path):
+    files = {"marinenav.json": ""}
+    torch.jit.load(str(path), _extra_files=files)
+    return json.loads(files["marinenav.json"])
+
+
+def onnx_metadata(path):
+    properties = {entry.key: entry.value for entry in onnx.load(str(path)).metadata_props}
+    plain = ("program", "agent", "commit", "call", "dtype")
+    return {
+        # Outside a checkout the commit is null.
+        key: value if key in plain and value != "null" else json.loads(value)
+        for key, value in properties.items()
+    }
+
+
+@pytest.fixture(params=list(AGENTS))
+def policy(request, tmp_path):
+    """A checkpoint, its agent's name, all inputs in float64 and what its network makes of them."""
+    path = tmp_path / "policy.pt"
+    save_policy(path, request.param)
+    agent, _ = load_policy(path)
+    inputs = call_inputs(agent, recorded_observation(), torch.float64)
+    network = acting_network(agent, torch.float64)
+    expected = outputs_of(network(tuple(inputs[:3]), *inputs[3:]))
+    if agent.name in OUTPUTS:
+        assert [part.shape[1:] for part in expected] == [*map(torch.Size, OUTPUTS[agent.name])]
+    return path, agent.name, inputs, expected
+
+
+@torch.no_grad()
+def test_torchscript_is_called_as_the_planner_calls_it(policy):
+    path, _, inputs, expected = policy
+    model = torch.jit.load(str(run_export(path, "torchscript")))
+    for rows in (len(inputs[0]), 1):
+        ego, objects, mask, *others = (part[:rows] for part in inputs)
+        found = outputs_of(model((ego, objects, mask), *others))
+        for value, known in zip(found, expected, strict=True):
+            assert value.dtype == torch.float64
+            assert not value.requires_grad
+            torch.testing.assert_close(value, known[:rows], rtol=1e-12, atol=1e-12)
+
+
+def test_onnx_runs_with_any_batch_size(policy):
+    path, _, inputs, expected = policy
+    session = onnxruntime.InferenceSession(
+        str(run_export(path, "onnx")), providers=["CPUExecutionProvider"]
+    )
+    names = [entry.name for entry in session.get_inputs()]
+    assert names[:3] == ["self", "objects", "mask"]
+    for rows in (len(inputs[0]), 1):
+        feed = {name: part[:rows].float().numpy() for name, part in zip(names, inputs, strict=True)}
+        for value, known in zip(session.run(None, feed), expected, strict=True):
+            torch.testing.assert_close(
+                torch.from_numpy(value).double(), known[:rows].detach(), rtol=1e-4, atol=1e-4
+            )
+
+
+@pytest.mark.parametrize(
+    ("kind", "read"), [("torchscript", torchscript_metadata), ("onnx", onnx_metadata)]
+)
+def test_files_say_what_they_are(policy, kind, read):
+    path, name, inputs, expected = policy
+    said = read(run_export(path, kind))
+    assert (said["program"], said["agent"], said["commit"]) == ("marinenav", name, source_commit())
+    assert said["origin"] == {"file": "policy.pt", "step": 5, "commit": None}
+    assert said["dtype"] == {"torchscript": "float64", "onnx": "float32"}[kind]
+    described = {entry["name"]: entry for entry in said["inputs"]}
+    shapes = {key: entry["shape"] for key, entry in described.items()}
+    assert shapes == {**INPUTS, **({"taus": ["B", 32]} if len(inputs) == 4 else {})}
+    assert described["self"]["units"] == ["m", "m", "m/s", "m/s", "rad/s", "N", "N"]
+    assert described["objects"]["units"] == ["m", "m", "m/s", "m/s", "m"]
+    assert len(described["self"]["features"]) == 7
+    assert [entry["shape"][1:] for entry in said["outputs"]] == [
+        list(part.shape[1:]) for part in expected
+    ]
+    assert said["actions"]["decision_s"] == 0.5
+    assert said["config"]["agent"] == name
+    support = torch.linspace(-30.0, 60.0, 51).tolist() if name == "Rainbow" else None
+    assert said.get("support") == support
+
+
+def test_onnx_names_its_free_dimension(policy):
+    path, _, _, _ = policy
+    model = onnx.load(str(run_export(path, "onnx")))
+    assert model.opset_import[0].version == OPSET
+    for entry in (*model.graph.input, *model.graph.output):
+        first, *others = entry.type.tensor_type.shape.dim
+        assert first.dim_param == "batch"
+        assert all(other.dim_value > 0 for other in others)
+
+
+def level_by_metadata(said, objects, mask):
+    """Return the adaptive risk level [B, 1] by the words and numbers in a file's metadata."""
+    rule = said["risk_level"]["adaptive"]
+    surface = objects[..., :2].norm(dim=-1) - objects[..., 4] - rule["own_radius_m"]
+    level = (surface / rule["calm_distance_m"]).clamp(0.0, 1.0)
+    return torch.where(mask == 1.0, level, 1.0).amin(-1, keepdim=True)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_planner_acts_under_the_risk_level_of_the_checkpoint(tmp_path, adaptive):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "IQN", algorithm={"cvar": 0.3, "adaptive_cvar": adaptive})
+    agent, _ = load_policy(path)
+    seen = recorded_observation()
+    exported = run_export(path, "torchscript")
+    said = torchscript_metadata(exported)
+    ego, objects, mask = (part.double() for part in seen)
+    taus = torch.tensor(said["inputs"][3]["acting"], dtype=torch.float64).expand(len(ego), -1)
+    assert said["risk_level"]["cvar"] == 0.3
+    assert (said["risk_level"]["adaptive"] is None) != adaptive
+    if adaptive:
+        taus = taus * level_by_metadata(said, objects, mask)
+    planned = torch.jit.load(str(exported))((ego, objects, mask), taus).mean(1).argmax(-1)
+    seen = type(seen)(*(part.float() for part in seen))
+    assert torch.equal(planned, agent.act(seen))
+    assert torch.equal(planned, load_policy(exported)[0].act(seen))
+    agent.act_under(cvar=1.0, adaptive_cvar=False)
+    assert not torch.equal(planned, agent.act(seen))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_history_of_observations(tmp_path, kind):
+    save_policy(tmp_path / "policy.pt", "IQN", stack_k=2)
+    output = run_export(tmp_path / "policy.pt", kind)
+    said = {"torchscript": torchscript_metadata, "onnx": onnx_metadata}[kind](output)
+    shapes = [entry["shape"] for entry in said["inputs"]]
+    assert shapes == [["B", 14], ["B", 10, 5], ["B", 10], ["B", 32]]
+    assert said["inputs"][0]["history"].startswith("2 decisions")
+
+
+def test_the_place_of_the_file(tmp_path, capsys):
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    save_policy(run / "checkpoints" / "best.pt", "DQN")
+    for checkpoint, output in (
+        (run, run / "policy.onnx"),
+        (run / "checkpoints" / "best.pt", run / "checkpoints" / "best.onnx"),
+    ):
+        assert export.main(["--checkpoint", str(checkpoint), "--format", "onnx"]) == 0
+        assert output.is_file()
+        assert capsys.readouterr().out.startswith(f"{output}: DQN, onnx, off by at most ")
+
+
+def test_a_missing_folder_is_made(tmp_path):
+    save_policy(tmp_path / "policy.pt", "DQN")
+    output = tmp_path / "new" / "folder" / "a.onnx"
+    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--format", "onnx"]
+    assert export.main([*arguments, "--output", str(output)]) == 0
+    assert output.is_file()
+
+
+def test_the_help_tells_the_place_of_the_file(capsys):
+    with pytest.raises(SystemExit):
+        export.parse(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "policy.torchscript.pt or policy.onnx inside a folder" in said
+    assert "beside a file, under its name" in said
+
+
+def spoiled(form):
+    """Return the format, whose files hold a network that is slightly another one."""
+
+    def write(network, example, description):
+        with torch.no_grad():
+            next(network.parameters()).mul_(1.01)
+        return form.write(network, example, description)
+
+    return form._replace(write=write)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_that_differs_from_its_checkpoint_is_not_written(
+    tmp_path, capsys, monkeypatch, kind
+):
+    path, output = tmp_path / "policy.pt", tmp_path / "out"
+    save_policy(path, "DQN")
+    output.write_text("as it was")
+    monkeypatch.setitem(FORMATS, kind, spoiled(FORMATS[kind]))
+    arguments = ["--checkpoint", str(path), "--format", kind, "--output", str(output)]
+    assert export.main(arguments) == 1
+    assert "the exported DQN is off by " in capsys.readouterr().err
+    assert output.read_text() == "as it was"
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path, capsys):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "DQN")
+    state = torch.load(path, weights_only=True)
+    state["model"]["networks"]["average.output_layer.bias"][3] = float("nan")
+    torch.save(state, path)
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 1
+    assert "weights that are not finite" in capsys.readouterr().err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["policy.pt"]
+
+
+def test_bad_input(tmp_path, capsys, monkeypatch):
+    good = tmp_path / "policy.pt"
+    save_policy(good, "DQN")
+    (tmp_path / "damaged.pt").write_bytes(good.read_bytes()[:1000])
+    exported = run_export(good, "torchscript")
+    for checkpoint, output, message in (
+        ("none.pt", "x.pt", "no checkpoint"),
+        ("damaged.pt", "x.pt", "is damaged or no checkpoint"),
+        (exported.name, "x.pt", "is an export already: give the checkpoint it was made of"),
+        (good.name, ".", "is a folder: give the name of a file"),
+        (good.name, "policy.pt/x.pt", "cannot be written"),
+    ):
+        arguments = ["--checkpoint", str(tmp_path / checkpoint), "--format", "torchscript"]
+        assert export.main([*arguments, "--output", str(tmp_path / output)]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert message in error
+
+    def no_space(path, write):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(export, "write_atomically", no_space)
+    assert export.main(["--checkpoint", str(good), "--format", "torchscript"]) == 1
+    assert "cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
+
+
+def test_an_unknown_format_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        export.main(["--checkpoint", "x.pt", "--format", "tensorrt"])
+    assert "invalid choice: 'tensorrt'" in capsys.readouterr().err

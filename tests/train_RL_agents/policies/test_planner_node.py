@@ -1,0 +1,93 @@
+"""Exports in C++: a planner with the LibTorch that torch ships acts as the checkpoint does.
+
+Compiles `tests/csrc/planner_node.cpp`, once for a source and a torch.
+"""
+
+import functools
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils import cpp_extension
+
+from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, save_policy
+from train_RL_agents import export
+from train_RL_agents.policies.load import load_policy
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = ROOT / "tests" / "csrc" / "planner_node.cpp"
+# torch advises against TorchScript, which deployed planners load.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+
+
+@pytest.fixture(scope="module")
+def planner() -> Path:
+    """The program, compiled from the present source against the present torch."""
+    libraries = cpp_extension.library_paths()
+    command = [
+        *(os.environ.get("CXX", "g++"), "-std=c++20", "-O0"),
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+        *(part for path in cpp_extension.include_paths() for part in ("-isystem", path)),
+        str(SOURCE),
+        *(part for path in libraries for part in (f"-L{path}", f"-Wl,-rpath,{path}")),
+        *("-ltorch", "-ltorch_cpu", "-lc10"),
+    ]
+    said = repr((command, torch.__version__)).encode()
+    digest = hashlib.sha256(said + SOURCE.read_bytes()).hexdigest()[:16]
+    folder = ROOT / "build" / "planner_node"
+    program = folder / f"planner_node-{digest}"
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob("planner_node-*"):
+            stale.unlink()
+        partial = folder / "partial"
+        compiled = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True)
+        assert compiled.returncode == 0, compiled.stderr
+        partial.rename(program)
+    return program
+
+
+def run(program: Path, model: Path, lines: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [str(program), str(model)], input=lines, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@torch.no_grad()
+def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, monkeypatch):
+    path = tmp_path / "policy.pt"
+    save_policy(path, name)
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    agent, _ = load_policy(path)
+    agent.double()
+    observation = recorded_observation()
+    rows = len(observation.ego)
+    noise = torch.randn(rows, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    monkeypatch.setattr(torch, "randn_like", lambda mu: noise)
+    expected = agent.act(observation)
+    if agent.discrete:
+        assert len(expected.unique()) > 1
+    others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
+    others += [noise] if agent.stochastic else []
+    table = torch.cat([part.flatten(1) for part in (*observation, *others)], dim=1)
+    lines = "\n".join(" ".join(map(repr, row)) for row in table.tolist())
+    result = run(planner, tmp_path / "policy.torchscript.pt", lines)
+    assert result.returncode == 0, result.stderr
+    actions = [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
+    found = torch.tensor(actions, dtype=torch.float64)
+    torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-12)
+
+
+def test_it_says_what_is_wrong(planner, tmp_path):
+    assert run(planner, tmp_path / "none.pt", "").returncode == 1
+    path = tmp_path / "policy.pt"
+    save_policy(path, "DQN")
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    plan = functools.partial(run, planner, tmp_path / "policy.torchscript.pt")
+    assert "a line is too short: 36 numbers" in plan("1 " * 36).stderr
+    assert "a line is too long" in plan("1 " * 38).stderr
+    assert plan("1 " * 37).returncode == 0

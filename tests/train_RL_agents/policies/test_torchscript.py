@@ -1,0 +1,143 @@
+"""Policies that act by exported networks: this project's files, and published ones."""
+
+import functools
+
+import pytest
+import torch
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.scenarios import Stage
+from tests.train_RL_agents.agent_samples import names_by_weights, random_observation
+from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents import evaluate, export
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.evaluation import episodes as evaluation_episodes
+from train_RL_agents.policies.interface import acting_network
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.torchscript import METADATA
+from train_RL_agents.run.checkpoint import CheckpointError
+
+# torch advises against TorchScript, which deployed planners load.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+
+
+@pytest.fixture(params=list(AGENTS))
+def files(request, tmp_path):
+    """A checkpoint of an untrained agent, and its export."""
+    path = tmp_path / "policy.pt"
+    save_policy(path, request.param)
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    return path, tmp_path / "policy.torchscript.pt"
+
+
+def acting_alike(first, second):
+    """Whether two agents act alike on observations [W, R, ...], drawing the same numbers."""
+    observation = random_observation(20, 5)
+    actions = []
+    for agent in (first, second):
+        torch.manual_seed(1)
+        actions.append(agent.act(observation))
+    assert actions[0].shape == actions[1].shape
+    assert actions[0].dtype == actions[1].dtype
+    if not first.discrete:
+        return torch.allclose(*actions, atol=1e-5)
+    return torch.equal(*actions)
+
+
+def test_an_export_acts_as_its_checkpoint(files):
+    (own, settings), (deployed, said) = map(load_policy, files)
+    assert (deployed.name, deployed.stochastic) == (own.name, own.stochastic)
+    assert said == settings
+    assert acting_alike(own, deployed)
+    assert read_policy(files[1]).origin == read_policy(files[0]).origin
+
+
+def test_it_is_the_network_of_the_file_that_acts(files):
+    path, exported = files
+    agent, _ = load_policy(path)
+    with torch.no_grad():
+        for parameter in agent.actor.parameters():
+            parameter.neg_()
+    assert not acting_alike(agent, load_policy(exported)[0])
+
+
+def test_published_files_are_recognised_by_what_they_return(files, tmp_path):
+    own, _ = load_policy(files[0])
+    torch.jit.script(acting_network(own, torch.float64)).save(str(tmp_path / "published.pt"))
+    deployed, config = load_policy(tmp_path / "published.pt")
+    assert deployed.name == names_by_weights(own.name)
+    assert config.algorithm == AGENTS[config.agent].published_config()
+    assert deployed.discrete == own.discrete
+    if config.algorithm == own.config:
+        assert acting_alike(own, deployed)
+
+
+def test_a_description_of_another_agent_is_refused(tmp_path):
+    save_policy(tmp_path / "policy.pt", "DQN")
+    save_policy(tmp_path / "other.pt", "SAC")
+    for name in ("policy.pt", "other.pt"):
+        arguments = ["--checkpoint", str(tmp_path / name), "--format", "torchscript"]
+        assert export.main(arguments) == 0
+    said = {METADATA: ""}
+    torch.jit.load(str(tmp_path / "other.torchscript.pt"), _extra_files=said)
+    module = torch.jit.load(str(tmp_path / "policy.torchscript.pt"))
+    torch.jit.save(module, str(tmp_path / "mixed.pt"), _extra_files=said)
+    with pytest.raises(CheckpointError, match="does not act as SAC: export it again"):
+        load_policy(tmp_path / "mixed.pt")
+    torch.jit.save(module, str(tmp_path / "odd.pt"), _extra_files={METADATA: "{}"})
+    with pytest.raises(CheckpointError, match="does not say rightly what it is"):
+        load_policy(tmp_path / "odd.pt")
+
+
+def test_other_networks_and_damaged_files_are_refused(tmp_path, capsys):
+    other = tmp_path / "other.pt"
+    torch.jit.script(torch.nn.Linear(7, 2)).save(str(other))
+    with pytest.raises(CheckpointError, match="acts like no agent"):
+        load_policy(other)
+    content = bytearray(other.read_bytes())
+    place = content.index(b"code/__torch__") + 200
+    content[place : place + 400] = bytes(400)
+    other.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_policy(other)
+    assert evaluate.main(["--checkpoint", str(other), "--episodes", "1"]) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "SAC", "IQN"])
+def test_the_table_of_an_export_is_that_of_its_weights(tmp_path, name, monkeypatch):
+    """In float64: rounding the network to float32 would change a close encounter now and then.
+
+    Cut short, since an untrained policy goes nowhere: returns and energies are compared.
+    """
+    path = tmp_path / "policy.pt"
+    save_policy(path, name)
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    monkeypatch.setattr(evaluation_episodes, "DECISION_LIMIT", 40)
+    own, _ = load_policy(path)
+    own.double()
+    deployed, _ = load_policy(tmp_path / "policy.torchscript.pt")
+
+    def in_float64(observation):
+        action = own.act(Observation(*(part.double() for part in observation)), mean=True)
+        return action if own.discrete else action.float()
+
+    stages = (Stage(robots=3, cores=1, buoys=2, min_distance_m=30.0),)
+    episodes = evaluation_episodes.Evaluation(
+        stages, (4,), seed=1, config=EnvConfig(), discrete=own.discrete
+    )
+    (exact,), (found,) = map(episodes.run, (in_float64, functools.partial(deployed.act, mean=True)))
+    for quantity in ("energy", "episode_return"):
+        values = getattr(exact.outcomes, quantity)
+        torch.testing.assert_close(getattr(found.outcomes, quantity), values, rtol=1e-5, atol=1e-5)
+    assert exact.outcomes.episode_return.unique().numel() == 4
+
+
+def test_the_command_evaluates_an_export(tmp_path, capsys):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "SAC", evaluation={"stages": [[1, 0, 0, 30.0]]})
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    exported = tmp_path / "policy.torchscript.pt"
+    assert evaluate.main(["--checkpoint", str(exported), "--episodes", "1"]) == 0
+    assert "SAC" in capsys.readouterr().out

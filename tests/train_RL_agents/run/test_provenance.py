@@ -1,0 +1,68 @@
+"""`run.json` holds what brings back the source that a run was trained with."""
+
+import subprocess
+
+import pytest
+
+from train_RL_agents.run import provenance
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with one file, which the record takes for the project's."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    monkeypatch.setattr(provenance, "ROOT", folder)
+    for name in ("GIT_AUTHOR", "GIT_COMMITTER"):
+        monkeypatch.setenv(f"{name}_NAME", "somebody")
+        monkeypatch.setenv(f"{name}_EMAIL", "somebody@example.org")
+    (folder / "old.py").write_text("a = 1\nb = 2\n")
+    (folder / "picture.png").write_bytes(bytes(range(256)))
+    git(folder, "init", "--quiet")
+    git(folder, "config", "diff.noprefix", "true")
+    git(folder, "add", "old.py", "picture.png")
+    git(folder, "commit", "--quiet", "--message", "one")
+    return folder
+
+
+def git(folder, *arguments, **options):
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout
+
+
+def test_an_unchanged_tree_has_an_empty_diff(repository):
+    assert provenance.source_diff() == ""
+    assert provenance.source_commit() == git(repository, "rev-parse", "HEAD").strip()
+
+
+def test_the_diff_brings_back_changed_and_new_sources(repository, tmp_path):
+    (repository / "old.py").write_text("a = 1\nb = 3\n")
+    (repository / "picture.png").write_bytes(bytes(range(255, -1, -1)))
+    (repository / "agents").mkdir()
+    (repository / "agents" / "new.py").write_text("c = 4\n")
+    (repository / "results.bin").write_bytes(b"\0" * 10)
+    before = git(repository, "status", "--porcelain")
+    diff = provenance.source_diff()
+    assert git(repository, "status", "--porcelain") == before
+
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "--quiet", str(repository), str(other))
+    git(other, "apply", "-", input=diff)
+    assert (other / "old.py").read_text() == "a = 1\nb = 3\n"
+    assert (other / "agents" / "new.py").read_text() == "c = 4\n"
+    assert (other / "picture.png").read_bytes() == bytes(range(255, -1, -1))
+    assert not (other / "results.bin").exists()
+
+
+def test_bytes_that_are_no_text_do_no_harm(repository):
+    (repository / "old.py").write_bytes(b"a = 1  # \xe9\n")
+    assert "+a = 1" in provenance.source_diff()
+
+
+def test_outside_a_repository_the_environment_may_name_the_commit(tmp_path, monkeypatch):
+    monkeypatch.delenv(provenance.COMMIT_VARIABLE, raising=False)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    assert provenance.source_diff() is None
+    assert provenance.source_commit() is None
+    monkeypatch.setenv(provenance.COMMIT_VARIABLE, "1234abcd")
+    assert provenance.source_commit() == "1234abcd"

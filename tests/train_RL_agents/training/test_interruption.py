@@ -1,0 +1,29 @@
+"""Signals: the first is remembered and told at once, the second does what it always did."""
+
+import os
+import signal
+
+import pytest
+
+from train_RL_agents.training.interruption import SIGNALS, Interruption
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_signal_is_told_at_once(capfd, number):
+    before = signal.getsignal(number)
+    with Interruption() as interruption:
+        assert capfd.readouterr().err == ""
+        os.kill(os.getpid(), number)
+        assert interruption.received == number
+        assert capfd.readouterr().err == "\nstopping after this iteration, saving ...\n"
+        assert signal.getsignal(number) == before
+
+
+def test_a_signal_is_remembered_without_stderr(monkeypatch):
+    def closed(*_):
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr(os, "write", closed)
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert interruption.received == signal.SIGTERM

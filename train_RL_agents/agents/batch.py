@@ -1,0 +1,31 @@
+"""What the replay hands to an agent's update."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from marinenav_env.envs.observation import Observation
+
+
+class Batch(NamedTuple):
+    """A batch of B transitions.
+
+    Attributes:
+        obs: observations, fields [B, ...].
+        action: continuous [B, A], or discrete int64 [B].
+        reward: n-step return sum_{k<m} gamma^k r_k, [B].
+        next_obs: observation m decisions later, fields [B, ...].
+        discount: factor of the bootstrapped value, [B]: gamma^m, or 0 after a termination.
+        weight: importance weight, [B]; 1 where sampling is uniform.
+        index: slots, int64 [B], for `DeviceReplay.update_priorities`.
+    """
+
+    obs: Observation
+    action: Tensor
+    reward: Tensor
+    next_obs: Observation
+    discount: Tensor
+    weight: Tensor
+    index: Tensor

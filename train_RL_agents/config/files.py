@@ -1,0 +1,180 @@
+"""Reads `TrainConfig` from agent files, presets, ``--config`` files and ``key=value`` overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from marinenav_env.fields import SettingsError, build, convert, nearest, plain
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.schema import TrainConfig
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+PUBLISHED_KEYS = (
+    "agent_type",
+    "seed",
+    "total_timesteps",
+    "eval_freq",
+    "save_dir",
+    "training_schedule",
+    "eval_schedule",
+    "imitation_learning",
+)
+SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis")
+
+
+def load_config(
+    *,
+    agent: str | None = None,
+    preset: str | None = None,
+    path: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> tuple[TrainConfig, tuple[int, ...], str | None]:
+    """Read a run's settings; later sources win: defaults, agent file, preset, ``path``, overrides.
+
+    Args:
+        agent: name of the algorithm; None takes it from the files.
+        preset: name of a file in ``configs/``, without its suffix.
+        path: a YAML or JSON file of settings, or a published training JSON.
+        overrides: ``key=value`` with dotted keys.
+
+    Returns:
+        The settings (with the first seed), all seeds, and the folder for the folders of runs, if a
+        file names one.
+
+    Raises:
+        SettingsError: a file is missing or damaged, a key unknown, or a value wrong.
+    """
+    layers = []
+    if preset is not None:
+        layers.append(_read(_preset_file(preset)))
+    if path is not None:
+        layers.append(_read(Path(path)))
+    layers.append(_read_overrides(overrides))
+    name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
+    if name not in AGENTS:
+        raise SettingsError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
+    agent_file = CONFIGS / f"{name.lower().replace('-', '_')}.yaml"
+    merged = OmegaConf.merge(*([_read(agent_file)] if agent_file.exists() else []), *layers)
+    values = OmegaConf.to_container(merged, resolve=True)
+    values["agent"] = name
+    output = values.pop("output", None)
+    seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
+    if not seeds:
+        raise SettingsError("seed is empty: give at least one")
+    values["seed"] = seeds[0]
+    return config_from_plain(values), seeds, output
+
+
+def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
+    """Build a `TrainConfig` from nested dictionaries, as `settings.plain` gives them.
+
+    Raises:
+        SettingsError: a key is unknown, or a value has a wrong type or is out of its bounds.
+    """
+    name = values.get("agent", TrainConfig.agent)
+    if name not in AGENTS:
+        raise SettingsError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
+    return build(TrainConfig, values, concrete={"algorithm": AGENTS[name].Config})
+
+
+def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
+    """Return the settings with those of the top level changed by ``key=value``.
+
+    Raises:
+        SettingsError: a key is unknown, or a value has a wrong type or is out of its bounds.
+    """
+    return config_from_plain({**plain(config), **_read_overrides(overrides)})
+
+
+def presets() -> list[str]:
+    """Return the names that ``--preset`` takes."""
+    agent_files = {name.lower().replace("-", "_") for name in AGENTS}
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in agent_files)
+
+
+def _preset_file(name: str) -> Path:
+    if name not in presets():
+        raise SettingsError(f"preset is {name!r}: choose one of {', '.join(presets())}")
+    return CONFIGS / f"{name}.yaml"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+    except FileNotFoundError as error:
+        raise SettingsError(f"no file {str(path)!r}: check the name given to --config") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
+        raise SettingsError(f"{path} is not readable YAML or JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path} holds no settings: write 'key: value' lines")
+    if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
+        return _from_published(values)
+    return values
+
+
+def _read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
+    for override in overrides:
+        if "=" not in override or override.startswith(("-", "=")):
+            raise SettingsError(f"{override!r} is no setting: write key=value, with dotted keys")
+    try:
+        return OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
+    except (yaml.YAMLError, OmegaConfBaseException) as error:
+        raise SettingsError(f"{list(overrides)} cannot be read: {error}") from error
+
+
+def _from_published(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Translate the published training JSON into this project's keys."""
+    for key in values:
+        if key not in PUBLISHED_KEYS:
+            raise SettingsError(
+                f"unknown setting {key!r} in a published training file: the nearest valid one is "
+                f"{nearest(key, PUBLISHED_KEYS)!r}"
+            )
+    if values.get("imitation_learning"):
+        raise SettingsError("imitation_learning is true: it is not offered here, set it to false")
+    names = {
+        "agent_type": "agent",
+        "seed": "seed",
+        "total_timesteps": "total_steps",
+        "save_dir": "output",
+    }
+    result = {new: values[old] for old, new in names.items() if old in values}
+    evaluation: dict[str, Any] = {}
+    if "eval_freq" in values:
+        evaluation["interval_steps"] = values["eval_freq"]
+    if "eval_schedule" in values:
+        stages, episodes = _schedule(values["eval_schedule"], "eval_schedule", "num_episodes")
+        evaluation |= {"stages": stages, "episodes": episodes}
+    if evaluation:
+        result["evaluation"] = evaluation
+    if "training_schedule" in values:
+        stages, starts = _schedule(values["training_schedule"], "training_schedule", "timesteps")
+        result["curriculum"] = {"mode": "sequential", "stages": stages, "starts": starts}
+    return result
+
+
+def _schedule(values: Any, where: str, first_key: str) -> tuple[list[list], list]:
+    """Return the stages of a published schedule and its column ``first_key``."""
+    keys = (first_key, *SCHEDULE_KEYS)
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"{where} is {values!r}: give an object with the lists {keys}")
+    for key in values:
+        if key not in keys:
+            raise SettingsError(
+                f"unknown setting '{where}.{key}': the nearest valid one is "
+                f"'{where}.{nearest(key, keys)}'"
+            )
+    for key in keys:
+        if not isinstance(values.get(key), list) or len(values[key]) != len(values[first_key]):
+            raise SettingsError(
+                f"{where}.{key} is {values.get(key)!r}: give a list as long as {where}.{first_key}"
+            )
+    stages = [list(stage) for stage in zip(*(values[key] for key in SCHEDULE_KEYS), strict=True)]
+    return stages, values[first_key]

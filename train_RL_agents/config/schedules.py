@@ -1,0 +1,133 @@
+"""Schedules: pure functions of the number of steps done."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from marinenav_env.fields import SettingsError
+from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A line from ``start`` to ``end`` between two steps, constant before and after.
+
+    Attributes:
+        start: value up to step ``begin``.
+        end: value from step ``finish`` on.
+        begin: first step of the line.
+        finish: last step of the line.
+    """
+
+    start: float
+    end: float
+    begin: float
+    finish: float
+
+    def __call__(self, step: int) -> float:
+        """Return the value at ``step``."""
+        if step >= self.finish:
+            return self.end
+        if step <= self.begin:
+            return self.start
+        share = (step - self.begin) / (self.finish - self.begin)
+        return self.start + share * (self.end - self.start)
+
+
+class Curriculum:
+    """Which stage each world draws its next scenario from.
+
+    Args:
+        config: the stages and the mode.
+        total_steps: length of the run, in steps.
+    """
+
+    def __init__(self, config: CurriculumConfig, total_steps: int) -> None:
+        self.mode = config.mode
+        self.count = len(config.stages)
+        evenly = tuple(total_steps * stage // self.count for stage in range(self.count))
+        self.starts = config.starts or evenly
+
+    def check_worlds(self, worlds: int) -> None:
+        """Check that every stage has a world.
+
+        Args:
+            worlds: number of worlds of all processes.
+
+        Raises:
+            SettingsError: the mode is mixed, and there are fewer worlds than stages.
+        """
+        if self.mode == "mixed" and worlds < self.count:
+            raise SettingsError(
+                f"curriculum.stages has {self.count} stages for {worlds} worlds: the last ones "
+                "would never be trained; raise worlds, give fewer stages, or "
+                "curriculum.mode=sequential"
+            )
+
+    def stage_at(self, step: int) -> int:
+        """Return the stage of the sequential curriculum at ``step``."""
+        return bisect_right(self.starts, step) - 1
+
+    def stages(
+        self,
+        step: int,
+        worlds: int,
+        first_world: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> Tensor:
+        """Return the stage of every world at ``step``.
+
+        Args:
+            step: steps done, summed over worlds.
+            worlds: number of worlds W of this process.
+            first_world: global index of the first of them.
+            device: where the result is made.
+
+        Returns:
+            int64 [W]. In the mixed mode neighbouring worlds have neighbouring stages,
+            so that any six of them hold all six.
+        """
+        if self.mode == "mixed":
+            return torch.arange(first_world, first_world + worlds, device=device) % self.count
+        return torch.full((worlds,), self.stage_at(step), device=device)
+
+
+class Rates(NamedTuple):
+    """What the schedules give at one step.
+
+    Attributes:
+        epsilon: share of random actions.
+        learning_rate_scale: factor of the learning rates.
+        beta: exponent of the importance weights.
+    """
+
+    epsilon: float
+    learning_rate_scale: float
+    beta: float
+
+
+class Schedules:
+    """All that depends on the step of a run.
+
+    Args:
+        config: all settings.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        total, updates, replay = config.total_steps, config.updates, config.replay
+        explore = config.exploration
+        self._epsilon = Ramp(
+            explore.epsilon_start, explore.epsilon_end, 0, explore.ramp_share * total
+        )
+        self._rate = Ramp(1.0, updates.decay_to, updates.decay_from * total, total)
+        self._beta = Ramp(replay.beta_start, replay.beta_end, 0, total)
+        self.curriculum = Curriculum(config.curriculum, total)
+
+    def rates(self, step: int) -> Rates:
+        """Return the rates at ``step``."""
+        return Rates(self._epsilon(step), self._rate(step), self._beta(step))

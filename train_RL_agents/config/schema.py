@@ -1,0 +1,195 @@
+"""The settings of a training run, as frozen dataclasses; `config_files` reads them from files.
+
+A step is one decision (0.5 s) of one world, summed over all worlds and processes; every budget and
+schedule counts in steps, none in wall-clock time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.fields import Settings, SettingsError, setting
+from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
+from train_RL_agents.agents.registry import AGENTS
+
+
+@dataclass(frozen=True)
+class CurriculumConfig(Settings):
+    """Which scenarios the worlds draw, and when."""
+
+    mode: str = setting("mixed", unit="-", source=CHOICE, choices=("sequential", "mixed"))
+    """sequential: all worlds in one stage after another. mixed: worlds spread over all stages."""
+    stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
+    starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
+    """sequential: the step at which each stage begins; empty divides the run evenly."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.stages:
+            raise SettingsError("stages is empty: give at least one stage")
+        if not self.starts:
+            return
+        if len(self.starts) != len(self.stages):
+            raise SettingsError(
+                f"starts has {len(self.starts)} entries for {len(self.stages)} stages: "
+                "give one per stage, or none"
+            )
+        if self.starts[0] != 0 or list(self.starts) != sorted(self.starts):
+            raise SettingsError(f"starts is {self.starts}: begin at 0 and do not descend")
+        if self.mode != "sequential":
+            raise SettingsError(
+                f"starts is {self.starts}, but mode is {self.mode!r}, which has no use for it: "
+                "give mode=sequential, or no starts"
+            )
+
+
+@dataclass(frozen=True)
+class ExplorationConfig(Settings):
+    """Share of random actions: a linear ramp, then constant."""
+
+    epsilon_start: float = setting(0.6, unit="-", source=CHOICE, low=0.0, high=1.0)
+    epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
+    ramp_share: float = setting(0.4, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
+    spread: float = setting(3.0, unit="-", source=CHOICE, low=0.0)
+    """Exponent by which robots, over all worlds, explore differently: from epsilon to
+    epsilon ** (1 + spread) (Horgan et al. 2018)."""
+    action_noise: float = setting(0.0, unit="share of half the range", source=CHOICE, low=0.0)
+    """Standard deviation of Gaussian noise on continuous actions."""
+
+
+@dataclass(frozen=True)
+class UpdateConfig(Settings):
+    """How much is learned from what was collected."""
+
+    batch_size: int = setting(256, unit="samples", source=MEASURED, low=1)
+    replay_ratio: float = setting(
+        1.0, unit="gradient samples per stored robot transition", source=MEASURED, low=0.0
+    )
+    warmup_transitions: int = setting(5_000, unit="robot transitions", source=CHOICE, low=0)
+    """Stored before the first update."""
+    decay_from: float = setting(0.6, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
+    """Where the learning rates begin their linear way down."""
+    decay_to: float = setting(0.1, unit="-", source=CHOICE, low=0.0, high=1.0)
+    """Learning rates at the end, as a share of those at the start."""
+
+
+@dataclass(frozen=True)
+class ReplayOptions(Settings):
+    """The replay buffer; what an algorithm asks of it (n-step, priorities) is in ``algorithm``.
+
+    ``alpha`` and ``beta_*`` shape priorities: without ``algorithm.prioritized`` they do nothing.
+    """
+
+    capacity: int = setting(1_000_000, unit="robot transitions", source=PUBLISHED, low=1)
+    alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
+    beta_start: float = setting(
+        0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0
+    )
+    beta_end: float = setting(
+        1.0, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0
+    )
+
+
+@dataclass(frozen=True)
+class EvaluationConfig(Settings):
+    """Fixed episodes, the same at every evaluation, run as one batch of worlds."""
+
+    interval_steps: int = setting(1_000_000, unit="steps", source=CHOICE, low=1)
+    stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
+    episodes: tuple[int, ...] = setting((10,), unit="episodes", source=PUBLISHED, low=0)
+    """Per stage: one number for all, or one for each."""
+    final_episodes: int = setting(100, unit="episodes per stage", source=CHOICE, low=1)
+    """Per stage in the table at the end of the run."""
+    seed: int = setting(253, unit="-", source=PUBLISHED, low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.episodes) not in (1, len(self.stages)) or not any(self.episodes):
+            raise SettingsError(
+                f"episodes is {self.episodes}: give one positive number for all {len(self.stages)} "
+                "stages, or one for each"
+            )
+
+    @property
+    def episodes_per_stage(self) -> tuple[int, ...]:
+        """Number of episodes of every stage."""
+        if len(self.episodes) == 1:
+            return self.episodes * len(self.stages)
+        return self.episodes
+
+
+@dataclass(frozen=True)
+class CheckpointConfig(Settings):
+    """When the run is saved, and what of it."""
+
+    interval_steps: int = setting(1_000_000, unit="steps", source=CHOICE, low=1)
+    keep: int = setting(2, unit="files", source=CHOICE, low=1)
+    with_replay: bool = setting(True, unit="-", source=CHOICE)
+    """Without it a file is small, and a resumed run collects anew before it learns."""
+
+
+@dataclass(frozen=True)
+class LogConfig(Settings):
+    """When the statistics on the device are read, the only such moment in the loop.
+
+    Evaluations and checkpoints at other steps read them too, and leave a record.
+    """
+
+    interval_steps: int = setting(100_000, unit="steps", source=CHOICE, low=1)
+
+
+def training_env() -> EnvConfig:
+    """The published simulator with shorter episodes, in which a collision costs twice as much.
+
+    An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
+    The collision's price is measured: docs/results.md.
+    """
+    return EnvConfig(episode=EpisodeConfig(max_steps=300), reward=RewardConfig(collision=-10.0))
+
+
+@dataclass(frozen=True)
+class TrainConfig(Settings):
+    """Everything that decides a training run."""
+
+    agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
+    seed: int = setting(0, unit="-", source=CHOICE, low=0)
+    device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
+    compile: bool = setting(True, unit="-", source=CHOICE)
+    """On a GPU: run collection and updates as captured CUDA graphs."""
+    threads: int = setting(0, unit="CPU threads", source=CHOICE, low=0)
+    """0: as many as torch chooses."""
+    total_steps: int = setting(20_000_000, unit="steps", source=CHOICE, low=1)
+    worlds: int = setting(512, unit="worlds per process", source=MEASURED, low=1)
+    stack_k: int = setting(1, unit="decisions in an observation", source=PUBLISHED, low=1)
+    env: EnvConfig = field(default_factory=training_env)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
+    exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
+    updates: UpdateConfig = field(default_factory=UpdateConfig)
+    replay: ReplayOptions = field(default_factory=ReplayOptions)
+    algorithm: AgentConfig = None
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kind = AGENTS[self.agent].Config
+        if self.algorithm is None:
+            object.__setattr__(self, "algorithm", kind())
+        if not isinstance(self.algorithm, kind):
+            raise SettingsError(
+                f"algorithm is a {type(self.algorithm).__name__}: agent {self.agent} needs a "
+                f"{kind.__name__}"
+            )
+        if self.updates.warmup_transitions > self.replay.capacity:
+            raise SettingsError(
+                f"updates.warmup_transitions is {self.updates.warmup_transitions}, more than "
+                f"replay.capacity {self.replay.capacity}: lower the one or raise the other"
+            )
+        if self.total_steps < self.worlds:
+            raise SettingsError(
+                f"total_steps is {self.total_steps}, less than one decision of {self.worlds} "
+                "worlds: raise total_steps or lower worlds"
+            )

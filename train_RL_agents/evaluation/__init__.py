@@ -1,0 +1,1 @@
+"""Fixed episodes, their table and figures."""

@@ -1,0 +1,1 @@
+"""Statistics of a run: reduced on the device, copied once, written."""

@@ -1,0 +1,217 @@
+"""Statistics of collecting and learning, summed on the device until the log reads them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.marine import DISCRETE_ACTIONS, MarineNavEnv
+from marinenav_env.envs.state import STATS, StepBuffers
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.metrics.reductions import Histogram, Mean
+
+RETURN_RANGE = (-100.0, 60.0)
+RETURN_BINS = 80
+ACTION_BINS = 20
+OBSERVED_WORLDS = 1_024
+"""Worlds whose actions enter the action histogram at most: enough for a distribution."""
+
+
+class RunStatistics:
+    """Sums on the device since the last `clear`; adding to them reads nothing on the host.
+
+    Args:
+        env: the environment, which sums the outcomes of episodes itself.
+    """
+
+    def __init__(self, env: MarineNavEnv) -> None:
+        self._env = env
+        self._stages = len(env.stages)
+        self._axes = 1 if env.discrete else env.action_spec["robots", "action"].shape[-1]
+        self._action_bins = DISCRETE_ACTIONS if env.discrete else ACTION_BINS
+        like = {"dtype": torch.float64, "device": env.device}
+        self._returns = torch.zeros(self._stages * RETURN_BINS, **like)
+        self._actions = torch.zeros(self._axes * self._action_bins, **like)
+        self._stride = stride_of(env.worlds, self._stages)
+        self._axis_start = torch.arange(self._axes, device=env.device) * self._action_bins
+        self._metric_names: list[str] = []
+        self._metrics = torch.zeros(0, **like)
+
+    def add_decision(self, action: Tensor, step: StepBuffers) -> None:
+        """Count one decision of every world, before finished worlds are reset.
+
+        Args:
+            action: [W, R, A], or [W, R] int64.
+            step: what the decision led to.
+        """
+        low, high = RETURN_RANGE
+        value = self._env.outcome["mean_return"]
+        bins = bin_of(value, low, high, RETURN_BINS)
+        bins = bins + self._env.stage_of_worlds().long() * RETURN_BINS
+        self._returns.scatter_add_(0, bins, step.done.double())
+        taken, active = action[:: self._stride], step.active[:: self._stride].double()
+        if self._env.discrete:
+            bins = taken.clamp(0, self._action_bins - 1)
+        else:
+            bins = bin_of(taken, -1.0, 1.0, self._action_bins) + self._axis_start
+            active = active.unsqueeze(-1).expand_as(bins)
+        self._actions.scatter_add_(0, bins.flatten(), active.flatten())
+
+    def add_update(self, metrics: dict[str, Tensor]) -> None:
+        """Add the scalar metrics of one update."""
+        scalars = {name: value for name, value in metrics.items() if value.dim() == 0}
+        if not self._metric_names:
+            self._name_metrics(sorted(scalars))
+        self._metrics.add_(torch.stack([scalars[name].double() for name in self._metric_names]))
+
+    def _name_metrics(self, names: list[str]) -> None:
+        self._metric_names = names
+        self._metrics = self._returns.new_zeros(len(names))
+
+    def clear(self) -> None:
+        """Set all sums to zero, those of the environment too."""
+        self._env.clear_stats()
+        for sums in (self._returns, self._actions, self._metrics):
+            sums.zero_()
+
+    def gather(self, processes: Processes, updates: int) -> GatheredStatistics:
+        """Return the sums over all processes, still on the device.
+
+        Args:
+            processes: all of them call this at the same step.
+            updates: updates of each process in the interval.
+        """
+        env = self._env
+        scalars = [env.robot_steps(), env.bad_actions().sum(), env.non_finite_robots()]
+        parts = [
+            env.read_stats().flatten().double(),
+            self._returns,
+            self._actions,
+            self._metrics,
+            torch.stack(scalars).double(),
+        ]
+        total = torch.cat(parts)
+        processes.sum(total)
+        parts = total.split([part.numel() for part in parts])
+        return GatheredStatistics(self, parts, updates * processes.size)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of the sums that the environment does not hold."""
+        return {
+            "returns": self._returns.clone(),
+            "actions": self._actions.clone(),
+            "metrics": self._metrics.clone(),
+            "metric_names": list(self._metric_names),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a `state_dict`, from any device."""
+        self._name_metrics(list(state["metric_names"]))
+        self._returns.copy_(state["returns"])
+        self._actions.copy_(state["actions"])
+        self._metrics.copy_(state["metrics"])
+
+    def histograms_of_actions(self, counts: Tensor) -> dict[str, Histogram]:
+        """Return the histogram of each coordinate of the action, or of its index."""
+        if self._env.discrete:
+            return {"action": Histogram(counts, -0.5, self._action_bins - 0.5)}
+        rows = counts.view(self._axes, -1)
+        return {f"action_{axis}": Histogram(row, -1.0, 1.0) for axis, row in enumerate(rows)}
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Names of the summed metrics of updates, in their order."""
+        return self._metric_names
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return self._stages
+
+
+class GatheredStatistics:
+    """The sums of one log interval, over all processes, on the device.
+
+    Args:
+        statistics: where they come from.
+        parts: as `RunStatistics.gather` packs them.
+        updates: number of updates that the metrics sum over.
+    """
+
+    def __init__(self, statistics: RunStatistics, parts: tuple[Tensor, ...], updates: int) -> None:
+        self._statistics, self._updates = statistics, updates
+        stats, returns, self._actions, self._metrics, scalars = parts
+        self._stats = stats.view(statistics.stages, len(STATS))
+        self._returns = returns.view(statistics.stages, RETURN_BINS)
+        self.robot_steps, self.bad_actions, self.non_finite_robots = scalars.unbind()
+
+    def train(self) -> dict[str, Any]:
+        """Return what the label ``train`` records: all stages together, actions, updates."""
+        count = self._metrics.new_full((), float(self._updates))
+        metrics = {
+            name: Mean(total, count)
+            for name, total in zip(self._statistics.metric_names, self._metrics, strict=True)
+        }
+        return {
+            **self._episodes(self._stats.sum(0), self._returns.sum(0)),
+            **self._statistics.histograms_of_actions(self._actions),
+            **metrics,
+            "robot_steps": self.robot_steps,
+            "bad_actions": self.bad_actions,
+            "non_finite_robots": self.non_finite_robots,
+        }
+
+    def by_stage(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Return label and record of every stage."""
+        for index, (stats, returns) in enumerate(zip(self._stats, self._returns, strict=True)):
+            yield f"stage {index + 1}", self._episodes(stats, returns)
+
+    @staticmethod
+    def _episodes(stats: Tensor, returns: Tensor) -> dict[str, Any]:
+        sums = dict(zip(STATS, stats, strict=True))
+        episodes, successes = sums["episodes"], sums["successes"]
+        return {
+            "episodes": episodes,
+            "success": Mean(successes, episodes),
+            "collision": Mean(sums["collisions"], episodes),
+            "timeout": Mean(sums["timeouts"], episodes),
+            "episode_return": Mean(sums["return_sum"], episodes),
+            "length": Mean(sums["length_sum"], episodes),
+            "time_s": Mean(sums["success_time_sum"], successes),
+            "energy": Mean(sums["success_energy_sum"], successes),
+            "robots_reached": Mean(sums["robots_reached"], sums["robots"]),
+            "robots_collided": Mean(sums["robots_collided"], sums["robots"]),
+            "return_distribution": Histogram(returns, *RETURN_RANGE),
+        }
+
+
+def stride_of(worlds: int, stages: int) -> int:
+    """Return the step between the worlds whose actions are counted.
+
+    They lie over all worlds, since exploration may grow less from the first to the last, and they
+    meet every stage, which worlds may take in turn.
+    """
+    stride = -(-worlds // OBSERVED_WORLDS)
+    while math.gcd(stride, stages) > 1:
+        stride += 1
+    return stride
+
+
+def bin_of(value: Tensor, low: float, high: float, bins: int) -> Tensor:
+    """Return the index of the equal bin that each value lies in, int64; the ends take the rest."""
+    position = ((value - low) * (bins / (high - low))).nan_to_num(0.0)
+    return position.clamp(0, bins - 1).long()
+
+
+def non_finite(record: dict[str, Any]) -> list[str]:
+    """Return the names of a record's entries that are, or hold, a non-finite number."""
+    names = []
+    for name, value in record.items():
+        numbers = value.values() if isinstance(value, dict) else [value]
+        if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
+            names.append(name)
+    return names

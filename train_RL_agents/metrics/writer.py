@@ -1,0 +1,235 @@
+"""What a run tells its user: records reduced on the device, copied once, and written to files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.tensorboard import SummaryWriter
+
+from marinenav_env.files import write_atomically
+from train_RL_agents.metrics.reductions import Histogram, Mean, Reduced, reduce
+
+METRICS = "metrics.jsonl"
+EVENTS = "events.out.tfevents.*"
+SUMMARY = "summary.json"
+
+Record = dict[str, Any]
+Quantity = Tensor | Mean | Histogram | float | int | list
+
+
+class AnalysisReceiver:
+    """Receives arrays under a label and writes what they amount to.
+
+    Every array is reduced on the device it lies on: one element to a number, more to mean, spread,
+    quantiles and a histogram. The results of one record, or of all records inside `interval`, are
+    copied to the host in one transfer and written to TensorBoard, to ``metrics.jsonl``, and, at
+    `close`, as a summary of the whole run to ``summary.json``.
+
+    Args:
+        output_dir: the run's folder, made if missing; None writes nothing, which leaves `latest`.
+    """
+
+    def __init__(self, output_dir: str | Path | None) -> None:
+        self.output_dir = None if output_dir is None else Path(output_dir)
+        if self.output_dir is not None:
+            self.output_dir.mkdir(parents=True, exist_ok=True)
+            self._metrics = (self.output_dir / METRICS).open("a", encoding="utf-8")
+            self._events = SummaryWriter(str(self.output_dir), flush_secs=30)
+        self._pending: list[tuple[str, int, dict[str, Reduced]]] = []
+        self._gathering = False
+        self._counts: dict[str, int] = {}
+        self.latest: dict[str, Record] = {}
+        """The newest record of every label, non-finite values included."""
+
+    def receive(self, mode: str, *, step: int | None = None, **arrays: Quantity) -> None:
+        """Take one record.
+
+        Args:
+            mode: label of the record, for example ``train`` or ``stage 1``.
+            step: steps done; None counts the records of the label.
+            **arrays: tensors or arrays of any shape, numbers, `Mean` or `Histogram`. An empty
+                array, or a mean over nothing, leaves no entry.
+        """
+        count = self._counts.get(mode, 0)
+        self._counts[mode] = count + 1
+        reduced = {name: reduce(value) for name, value in arrays.items()}
+        self._pending.append((mode, count if step is None else step, reduced))
+        if not self._gathering:
+            self._write_pending()
+
+    @contextmanager
+    def interval(self) -> Iterator[None]:
+        """Gather the records received inside into one transfer, made on leaving."""
+        self._gathering = True
+        try:
+            yield
+        finally:
+            self._gathering = False
+        self._write_pending()
+
+    def sync(self) -> dict[str, int]:
+        """Put everything received so far on the disk.
+
+        Returns:
+            The sizes of the files, for `cut_back`.
+        """
+        if self.output_dir is None:
+            return {}
+        self._metrics.flush()
+        os.fsync(self._metrics.fileno())
+        self._events.flush()
+        events = list(self.output_dir.glob(EVENTS))
+        for path in events:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())  # of what any process wrote to it
+        files = [self.output_dir / METRICS, *events]
+        return {file.name: file.stat().st_size for file in files}
+
+    def close(self) -> Record:
+        """Write the summary of the whole run and close the files; returns the summary."""
+        if self.output_dir is None:
+            return {}
+        self.sync()
+        self._metrics.close()
+        self._events.close()
+        summary = summarise(self.output_dir / METRICS)
+        content = json.dumps(summary, indent=1).encode()
+        write_atomically(self.output_dir / SUMMARY, lambda file: file.write(content))
+        return summary
+
+    def _write_pending(self) -> None:
+        pending, self._pending = self._pending, []
+        values = transfer([entry for _, _, reduced in pending for entry in reduced.values()])
+        for mode, step, reduced in pending:
+            record = {}
+            for name, entry in reduced.items():
+                decoded = entry.decode(next(values))
+                if decoded is not None:
+                    record[name] = decoded
+            self.latest[mode] = record
+            if self.output_dir is not None:
+                self._write(mode, step, record)
+
+    def _write(self, mode: str, step: int, record: Record) -> None:
+        line = {"mode": mode, "step": step, **json_safe(record)}
+        self._metrics.write(json.dumps(line, allow_nan=False) + "\n")
+        self._metrics.flush()
+        for name, value in record.items():
+            tag = re.sub(r"[^-/\w.]+", "_", f"{mode}/{name}")
+            if not isinstance(value, Mapping):
+                self._events.add_scalar(tag, value, step)
+                continue
+            for part, number in value.items():
+                if part != "histogram":
+                    self._events.add_scalar(f"{tag}/{part}", number, step)
+            self._add_histogram(tag, value, step)
+
+    def _add_histogram(self, tag: str, value: Mapping[str, Any], step: int) -> None:
+        low, high, counts = (value["histogram"][key] for key in ("low", "high", "counts"))
+        if not math.isfinite(low) or not math.isfinite(high):
+            return
+        width = (high - low) / len(counts)
+        edges = [low + width * (i + 1) for i in range(len(counts))]
+        total = sum(counts)
+        self._events.add_histogram_raw(
+            tag,
+            min=value["min"],
+            max=value["max"],
+            num=total,
+            sum=value["mean"] * total,
+            sum_squares=(value["std"] ** 2 + value["mean"] ** 2) * total,
+            bucket_limits=edges,
+            bucket_counts=counts,
+            global_step=step,
+        )
+
+
+def missing_files(output_dir: Path, sizes: Mapping[str, int]) -> list[str]:
+    """Return the files of `AnalysisReceiver.sync` that are gone, or shorter than they were."""
+    files = {name: output_dir / name for name in sizes}
+    return [n for n, file in files.items() if not file.exists() or file.stat().st_size < sizes[n]]
+
+
+def cut_back(output_dir: Path, sizes: Mapping[str, int]) -> None:
+    """Cut a run's metrics and event files back to a checkpoint, before the run goes on.
+
+    Args:
+        output_dir: the run's folder.
+        sizes: what `AnalysisReceiver.sync` returned for the checkpoint; files that were not there
+            yet are removed.
+    """
+    for file in (output_dir / METRICS, *output_dir.glob(EVENTS)):
+        if file.name in sizes:
+            os.truncate(file, sizes[file.name])
+        else:
+            file.unlink(missing_ok=True)
+    (output_dir / SUMMARY).unlink(missing_ok=True)
+
+
+def transfer(entries: list[Reduced]) -> Iterator[list[float]]:
+    """Copy the values of all entries to the host, in one copy per device they lie on.
+
+    Yields:
+        The values of each entry, in order.
+    """
+    devices: dict[torch.device, list[Tensor]] = {}
+    for entry in entries:
+        if entry.values is not None:
+            devices.setdefault(entry.values.device, []).append(entry.values)
+    hosts = {device: iter(torch.cat(parts).tolist()) for device, parts in devices.items()}
+    for entry in entries:
+        if entry.values is None:
+            yield []
+            continue
+        host = hosts[entry.values.device]
+        yield [next(host) for _ in range(entry.values.numel())]
+
+
+def json_safe(value: Any) -> Any:
+    """Return ``value`` with every non-finite number as None, which JSON can hold."""
+    if isinstance(value, Mapping):
+        return {key: json_safe(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [json_safe(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_metrics(path: Path) -> list[Record]:
+    """Return the records of a ``metrics.jsonl``; a last line cut off by a kill is left out."""
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            records.append(json.loads(line))
+    return records
+
+
+def summarise(path: Path) -> Record:
+    """Return, for every label of a ``metrics.jsonl``, its span and each number's course."""
+    modes: dict[str, Record] = {}
+    for record in read_metrics(path):
+        mode = modes.setdefault(
+            record["mode"], {"records": 0, "first_step": record["step"], "values": {}}
+        )
+        mode["records"] += 1
+        mode["last_step"] = record["step"]
+        for name, value in record.items():
+            number = value.get("mean") if isinstance(value, dict) else value
+            if name in ("mode", "step") or not isinstance(number, int | float):
+                continue
+            course = mode["values"].setdefault(
+                name, {"last": number, "min": number, "max": number, "mean": 0.0, "count": 0}
+            )
+            course["last"] = number
+            course["min"], course["max"] = min(course["min"], number), max(course["max"], number)
+            course["count"] += 1
+            course["mean"] += (number - course["mean"]) / course["count"]
+    return {"modes": modes}

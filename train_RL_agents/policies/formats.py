@@ -1,0 +1,112 @@
+"""File formats of exported networks: how each is written, and how its reader calls it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import onnx
+import onnxruntime
+import torch
+from torch import Tensor, nn
+
+from train_RL_agents.policies.interface import call
+from train_RL_agents.policies.torchscript import DTYPE, METADATA
+
+OPSET = 17
+"""ONNX operator set; onnxruntime reads it from version 1.12 (2022) on."""
+BATCH = "batch"
+
+
+class Format(NamedTuple):
+    """A file format.
+
+    Attributes:
+        suffix: of the file's name.
+        dtype: of inputs and outputs.
+        tolerance: largest deviation from the checkpoint in float64, times max(1, |x|).
+        write: file's content for a network, example inputs and a description.
+        read: a function that calls the network of a file's content.
+    """
+
+    suffix: str
+    dtype: torch.dtype
+    tolerance: float
+    write: Callable[[nn.Module, Sequence[Tensor], Mapping[str, Any]], bytes]
+    read: Callable[[bytes], Callable[[Sequence[Tensor]], list[Tensor]]]
+
+
+def write_torchscript(
+    network: nn.Module, example: Sequence[Tensor], description: Mapping[str, Any]
+) -> bytes:
+    """Return a TorchScript file, the description inside it as JSON."""
+    buffer = io.BytesIO()
+    said = {METADATA: json.dumps(description, indent=1)}
+    torch.jit.save(torch.jit.script(network), buffer, _extra_files=said)
+    return buffer.getvalue()
+
+
+def read_torchscript(content: bytes) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+    """Return a function that calls the network of a TorchScript file."""
+    module = torch.jit.load(io.BytesIO(content))
+    return lambda inputs: call(module, inputs)
+
+
+class FlatNetwork(nn.Module):
+    """A network that takes its observation as three arguments, which ONNX cannot group."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, ego: Tensor, objects: Tensor, mask: Tensor, *others: Tensor) -> Any:
+        """Return what the network returns."""
+        return self.network((ego, objects, mask), *others)
+
+
+def write_onnx(
+    network: nn.Module, example: Sequence[Tensor], description: Mapping[str, Any]
+) -> bytes:
+    """Return an ONNX file with a free batch size, the description in its metadata properties."""
+    names = {part: [entry["name"] for entry in description[part]] for part in ("inputs", "outputs")}
+    buffer = io.BytesIO()
+    torch.onnx.export(
+        FlatNetwork(network),
+        tuple(example),
+        buffer,
+        input_names=names["inputs"],
+        output_names=names["outputs"],
+        dynamic_axes={name: {0: BATCH} for part in names.values() for name in part},
+        opset_version=OPSET,
+        dynamo=False,  # the newer exporter needs a package more and gives the same graph
+    )
+    model = onnx.load_from_string(buffer.getvalue())
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in description.items()
+    }
+    onnx.helper.set_model_props(model, texts)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def read_onnx(content: bytes) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+    """Return a function that calls the network of an ONNX file by onnxruntime, on the CPU."""
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [entry.name for entry in session.get_inputs()]
+
+    def run(inputs: Sequence[Tensor]) -> list[Tensor]:
+        values = (part.contiguous().numpy() for part in inputs)
+        outputs = session.run(None, dict(zip(names, values, strict=True)))
+        return [torch.from_numpy(output) for output in outputs]
+
+    return run
+
+
+FORMATS = {
+    "torchscript": Format(".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript),
+    # float32: onnxruntime has no arctangent in float64, and accelerators rarely have either.
+    "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx),
+}

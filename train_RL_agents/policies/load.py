@@ -1,0 +1,136 @@
+"""Loads a policy from whatever file holds one."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.networks import load_published
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import Policy, build_agent, published_config
+from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
+from train_RL_agents.policies.torchscript import is_torchscript, read_deployed
+from train_RL_agents.run.checkpoint import BEST, CheckpointError, load, load_archive, newest
+from train_RL_agents.run.provenance import commit_of_run
+
+
+def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[Agent, TrainConfig]:
+    """Load a policy to act with.
+
+    Args:
+        path: a run's folder (its best checkpoint by evaluation, else its newest), a checkpoint, a
+            folder of ``pretrained/``, an exported or published TorchScript file, or published
+            weights as ``.npz`` or ``.pth``.
+        device: where it acts.
+
+    Returns:
+        An agent whose `act` is the policy, and the settings of its training; for published weights
+        the defaults.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, or holds no policy known here.
+    """
+    policy = read_policy(path, device)
+    return policy.agent, policy.config
+
+
+def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
+    """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
+    path, device = policy_file(Path(path)), torch.device(device)
+    if is_pretrained(path):
+        return read_pretrained(path.parent, device)
+    if path.suffix in PUBLISHED:
+        return _published(path, device)
+    if is_torchscript(path):
+        return read_deployed(path, device)
+    return _read_checkpoint(path, device)
+
+
+def policy_file(path: Path) -> Path:
+    """Return the file of a folder that holds its policy; a file is its own.
+
+    Raises:
+        CheckpointError: the folder holds none.
+    """
+    if not path.is_dir():
+        return path
+    places = (path / WEIGHTS, path / "checkpoints" / BEST, path / BEST)
+    return next((file for file in places if file.is_file()), None) or newest(path)
+
+
+def _read_checkpoint(path: Path, device: torch.device) -> Policy:
+    """Build the agent of a checkpoint, with its weights."""
+    state = load(path)  # on the CPU: the agent takes what it needs of it to its device
+    try:
+        config = config_from_plain(state["config"])
+        agent = build_agent(config, device)
+        agent.load_training_state(state["model"])
+        origin = {"file": path.name, "step": state["step"], "commit": commit_of_run(path)}
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or no checkpoint of a policy ({error}): use another one"
+        ) from error
+    return Policy(agent, config, origin)
+
+
+def _read_npz(path: Path) -> dict[str, Tensor]:
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: torch.from_numpy(archive[name]) for name in archive.files}
+
+
+def _read_pth(path: Path) -> dict[str, Tensor]:
+    weights = load_archive(path)
+    if not isinstance(weights, Mapping) or not all(
+        isinstance(value, Tensor) for value in weights.values()
+    ):
+        raise ValueError("not a state dict: names with their tensors")
+    return dict(weights)
+
+
+PUBLISHED: dict[str, Callable[[Path], dict[str, Tensor]]] = {".npz": _read_npz, ".pth": _read_pth}
+"""How the files of published weights are read, by their suffix."""
+
+
+def _published(path: Path, device: torch.device) -> Policy:
+    """Find the agent whose acting network has exactly these weights.
+
+    Agents that are alike in this are named together, since they act alike.
+    """
+    try:
+        weights = PUBLISHED[path.suffix](path)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"no file {str(path)!r}: check the name") from error
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        AttributeError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error
+    alike = []
+    for name in AGENTS:
+        config = published_config(name)
+        agent = build_agent(config, device)
+        try:
+            load_published(agent.actor, agent.published_names(weights))
+        except RuntimeError:
+            continue
+        alike.append((agent, config))
+    if not alike:
+        raise CheckpointError(
+            f"{path} fits the network of no agent ({', '.join(AGENTS)}): "
+            "give the weights under their published names"
+        )
+    names = " or ".join(agent.name for agent, _ in alike)
+    agent, config = alike[0]
+    agent.name = names
+    return Policy(agent, config, {"file": path.name})

@@ -1,0 +1,91 @@
+"""Shipped policies: a folder with weights, settings, evaluation and provenance, each in its file.
+
+The weights are those of the acting network alone: what it takes to act, not to train on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from marinenav_env.fields import SettingsError, plain
+from marinenav_env.files import write_atomically
+from train_RL_agents.config.build import Policy, build_agent
+from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.run import checkpoint
+from train_RL_agents.run.checkpoint import CheckpointError
+
+WEIGHTS = "weights.pt"
+CONFIG = "config.yaml"  # all settings, fit for --config
+EVALUATION = "evaluation.json"
+PROVENANCE = "provenance.json"
+
+
+def write_pretrained(
+    folder: Path, policy: Policy, evaluation: Mapping[str, Any], provenance: Mapping[str, Any]
+) -> None:
+    """Write a policy into a folder, made if missing.
+
+    Args:
+        folder: of this policy alone.
+        policy: the policy.
+        evaluation: its table, as JSON values.
+        provenance: how it was made, as JSON values; `step` and `commit` are what exports tell.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: value.cpu() for name, value in policy.agent.actor.state_dict().items()}
+    checkpoint.save(folder / WEIGHTS, {"actor": weights})
+    settings = yaml.safe_dump(plain(policy.config), sort_keys=False)
+    texts = {
+        CONFIG: settings,
+        EVALUATION: json.dumps(evaluation, indent=1) + "\n",
+        PROVENANCE: json.dumps(provenance, indent=1) + "\n",
+    }
+    for name, text in texts.items():
+        write_atomically(folder / name, lambda file, text=text: file.write(text.encode()))
+
+
+def is_pretrained(path: Path) -> bool:
+    """Whether a file is the weights in a folder that `write_pretrained` wrote."""
+    return path.name == WEIGHTS and path.with_name(CONFIG).is_file()
+
+
+def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
+    """Load the policy of a folder that `write_pretrained` wrote.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or they do not fit each other.
+    """
+    values = _read(folder / CONFIG, yaml.safe_load)
+    provenance = _read(folder / PROVENANCE, json.loads)
+    state = checkpoint.load(folder / WEIGHTS, device)
+    try:
+        config = config_from_plain(values)
+        agent = build_agent(config, device)
+        agent.actor.load_state_dict(state["actor"])
+    except (SettingsError, RuntimeError, KeyError) as error:
+        raise CheckpointError(f"{folder / WEIGHTS} does not fit {CONFIG}: {error}") from error
+    known = {name: provenance[name] for name in ("step", "commit") if name in provenance}
+    return Policy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known})
+
+
+def _read(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
+    try:
+        values = parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"no file {str(path)!r}: {WEIGHTS} needs {CONFIG} and {PROVENANCE} beside it"
+        ) from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}): fetch the folder again") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} holds {type(values).__name__}: fetch the folder again")
+    return values

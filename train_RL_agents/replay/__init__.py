@@ -1,0 +1,1 @@
+"""The replay buffer on the device."""

@@ -1,0 +1,306 @@
+"""Device-resident experience replay: a ring of time rows, sampled over active transitions only.
+
+Layout: ``[T time, W world, R robot]``. One :meth:`DeviceReplay.store` writes one time row; the ring
+position is a device tensor, so storing, sampling and updating run inside a captured graph and read
+nothing on the host. A slot belongs to one robot of one world for good, so n-step windows, which
+follow a slot through the rows, cannot cross robots.
+
+n-step returns are formed when sampling. The window of a transition is cut at the robot's
+termination (discount 0), at its truncation (discount gamma^m, bootstrapping from the stored
+terminal observation), in front of a row in which the slot is inactive, and at the newest row of the
+ring, where the window is shorter and bootstraps from that row's next observation.
+
+Next observations are stored whole. They equal the next row's observation except where a world was
+reset or the ring ends, but a truncated robot needs its terminal observation, and there can be any
+number of those in a row; leaving them out would save 148 of the 319 bytes of a transition (with the
+standard observation of 37 numbers: 2 x 148 for observations, 8 for a continuous action, 4 for the
+reward, 3 for flags, 8 for the weight) and cost a second lookup with two special cases.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.observation import Observation
+from train_RL_agents.agents.batch import Batch
+from train_RL_agents.replay.layout import (
+    ReplayConfig,
+    TransitionLayout,
+    check_memory,
+    ring_rows,
+)
+from train_RL_agents.replay.sum_tree import UNIT, SumTree, importance_weights, weight_of_priority
+
+
+class Window(NamedTuple):
+    """The n-step windows of B transitions.
+
+    Attributes:
+        reward: sum_{k<m} gamma^k r_k, [B].
+        steps: number of decisions m in the window, int64 [B].
+        last: slot of the last decision, int64 [B].
+    """
+
+    reward: Tensor
+    steps: Tensor
+    last: Tensor
+
+
+class DeviceReplay:
+    """Ring replay with n-step windows, uniform or prioritised, on one device.
+
+    Uniform and prioritised sampling are the same code: the tree of
+    :mod:`train_RL_agents.replay.sum_tree` holds weight 0 for inactive slots and, for active ones, a
+    constant or (abs(priority) + eps)^alpha. A new transition gets the largest weight seen so far.
+
+    Attributes:
+        config: the configuration.
+        layout: shapes and types of a transition.
+        rows: number of time rows T.
+        position: the row that is written next, int64 [1].
+        filled: number of rows written so far, at most T, int64 [1].
+        beta: importance-sampling exponent, float32 0-d; change it with :meth:`set_beta`.
+        tree: weights of all slots.
+    """
+
+    def __init__(
+        self,
+        config: ReplayConfig,
+        layout: TransitionLayout,
+        device: torch.device | str,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Check the size against the free memory and allocate the ring.
+
+        Args:
+            config: the configuration.
+            layout: shapes and types of a transition.
+            device: where the replay lives; everything stored must be there.
+            generator: random numbers for sampling; the device's default generator when None.
+
+        Raises:
+            SettingsError: replay.capacity is too small, or too large for the free memory.
+        """
+        self.config, self.layout, self.generator = config, layout, generator
+        self.device = torch.device(device)
+        check_memory(config, layout, self.device)
+        self.rows = ring_rows(config, layout)
+        slots = layout.slots_per_row
+        grid = (self.rows, layout.worlds, layout.robots)
+        like = {"dtype": layout.dtype, "device": self.device}
+        width = sum(layout.widths)
+        self._ring = {
+            "obs": torch.zeros(*grid, width, **like),
+            "next_obs": torch.zeros(*grid, width, **like),
+            "action": torch.zeros(
+                *grid, *layout.action, dtype=layout.action_dtype, device=self.device
+            ),
+            "reward": torch.zeros(grid, **like),
+            "flags": torch.zeros(*grid, 3, dtype=torch.bool, device=self.device),
+        }
+        self._flat = {name: ring.flatten(0, 2) for name, ring in self._ring.items()}
+        self._obs_row = torch.zeros(1, *grid[1:], width, **like)
+        self._flags_row = torch.zeros(1, *grid[1:], 3, dtype=torch.bool, device=self.device)
+        self._offsets = torch.arange(config.n_step, device=self.device)
+        self._discounts = torch.tensor([config.gamma**k for k in range(config.n_step + 1)], **like)
+        self.position = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.filled = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.beta = torch.tensor(config.beta, dtype=torch.float32, device=self.device)
+        self._new_weight = torch.tensor(UNIT, device=self.device)
+        self.tree = SumTree(self.rows * slots, self.device, span=slots)
+
+    @torch.no_grad()
+    def store(
+        self,
+        obs: Observation,
+        action: Tensor,
+        reward: Tensor,
+        active: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+        next_obs: Observation,
+    ) -> None:
+        """Write one decision of every robot, replacing the oldest row of a full ring.
+
+        Args:
+            obs: observation acted on, fields [W, R, ...].
+            action: [W, R, ...].
+            reward: [W, R].
+            active: whether the robot acted in this decision, bool [W, R].
+            terminated: whether it reached its goal or collided in it, bool [W, R].
+            truncated: whether its episode was cut in it by a limit, bool [W, R].
+            next_obs: the true next observation, before any reset, fields [W, R, ...].
+
+        Raises:
+            ValueError: a shape is not that of the layout.
+        """
+        self._check_shapes(
+            {"obs": obs, "next_obs": next_obs},
+            {"reward": reward, "active": active, "terminated": terminated, "truncated": truncated},
+            action,
+        )
+        for name, observation in (("obs", obs), ("next_obs", next_obs)):
+            torch.cat([field.flatten(2) for field in observation], 2, out=self._obs_row[0])
+            self._ring[name].index_copy_(0, self.position, self._obs_row)
+        torch.stack((active, terminated, truncated), 2, out=self._flags_row[0])
+        self._ring["flags"].index_copy_(0, self.position, self._flags_row)
+        self._ring["action"].index_copy_(0, self.position, action.unsqueeze(0))
+        self._ring["reward"].index_copy_(0, self.position, reward.unsqueeze(0))
+        weight = active.flatten() * self._new_weight
+        self.tree.set_span(self.position * self.layout.slots_per_row, weight)
+        self.position.add_(1).remainder_(self.rows)
+        self.filled.add_(1).clamp_(max=self.rows)
+
+    @torch.no_grad()
+    def sample(self, batch_size: int) -> Batch:
+        """Draw B active transitions, independently and with replacement.
+
+        The draws are independent, so a batch may be split into smaller ones. With nothing active
+        stored yet the batch repeats slot 0 with weight 0.
+        """
+        index, weight = self.tree.sample(batch_size, self.generator)
+        return self.gather(index, weight)
+
+    @torch.no_grad()
+    def gather(self, index: Tensor, weight: Tensor) -> Batch:
+        """Return the batch of given slots, int64 [B], with tree weights, int64 [B]."""
+        window = self.window(index)
+        terminated, _ = self.ends(window.last)
+        return Batch(
+            self._observation("obs", index),
+            self._flat["action"].index_select(0, index),
+            window.reward,
+            self._observation("next_obs", window.last),
+            self._discounts.index_select(0, window.steps) * ~terminated,
+            importance_weights(weight, self.beta),
+            index,
+        )
+
+    @torch.no_grad()
+    def window(self, index: Tensor) -> Window:
+        """Return the n-step windows that start at the slots ``index``, int64 [B]."""
+        slots = self.layout.slots_per_row
+        row, slot = index // slots, index % slots
+        newer = (self.position - 1 - row) % self.rows  # rows written after this one, [B]
+        path = (row.unsqueeze(1) + self._offsets) % self.rows * slots + slot.unsqueeze(1)  # [B, n]
+        flags = self._flat["flags"].index_select(0, path.flatten()).view(*path.shape, 3)
+        active, terminated, truncated = flags.unbind(2)
+        ended = terminated | truncated
+        ended_before = ended.cumsum(1) - ended.long()
+        member = active & (ended_before == 0) & (self._offsets <= newer.unsqueeze(1))
+        member = member.cumprod(1).bool()  # nothing counts after the first gap
+        reward = self._flat["reward"].index_select(0, path.flatten()).view(path.shape)
+        reward = reward.masked_fill(~member, 0.0) * self._discounts[:-1]
+        steps = member.sum(1).clamp(min=1)
+        last = (steps - 1).unsqueeze(1)
+        return Window(reward.sum(1), steps, path.gather(1, last).squeeze(1))
+
+    def ends(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return whether robots terminated, and were truncated, in the slots ``index`` [B]."""
+        _, terminated, truncated = self._flat["flags"].index_select(0, index).unbind(1)
+        return terminated, truncated
+
+    @torch.no_grad()
+    def update_priorities(self, index: Tensor, priority: Tensor) -> None:
+        """Set the priorities of slots, for instance their absolute temporal-difference errors.
+
+        Of a repeated slot's priorities the largest counts. A slot that holds an inactive robot
+        by now stays unreachable. Without effect where sampling is uniform.
+
+        Args:
+            index: int64 [B], from a batch.
+            priority: [B]; the sign is ignored.
+        """
+        if not self.config.prioritized:
+            return
+        weight = weight_of_priority(priority, self.config.alpha)
+        torch.maximum(self._new_weight, weight.max(), out=self._new_weight)
+        occupied = self.tree.weights.index_select(0, index) > 0
+        self.tree.set(index, weight * occupied)
+
+    def set_beta(self, beta: float | Tensor) -> None:
+        """Set the importance-sampling exponent for the batches that follow, captured ones too."""
+        if isinstance(beta, Tensor):
+            self.beta.copy_(beta)
+        else:
+            self.beta.fill_(beta)
+
+    def __len__(self) -> int:
+        """Return the number of stored active transitions. Reads the device."""
+        return int((self.tree.weights > 0).sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the replay has allocated."""
+        tensors = [*self._ring.values(), self._obs_row, self._flags_row, self._offsets]
+        tensors += [self._discounts, self.position, self.filled, self.beta, self._new_weight]
+        return sum(tensor.nbytes for tensor in tensors) + self.tree.nbytes
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return all that was stored, as a plain dictionary of tensors, to be saved at once.
+
+        Only rows written so far are in it. On the CPU they are the replay's own memory, which the
+        next :meth:`store` changes: a copy would need as much again. Reads the device. The random
+        generator's state is the caller's to keep.
+        """
+        rows = int(self.filled)
+        # By way of numpy a view's storage is no larger than the view, and torch.save writes that.
+        state = {n: torch.from_numpy(ring[:rows].cpu().numpy()) for n, ring in self._ring.items()}
+        state |= {name: getattr(self, name).clone() for name in ("position", "filled", "beta")}
+        state |= {"new_weight": self._new_weight.clone(), "weights": self.tree.weights.clone()}
+        return state
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Take over a :meth:`state_dict`, from any device; sampling then continues exactly.
+
+        Raises:
+            ValueError: it comes from a replay of another size or layout.
+        """
+        rows = state["reward"].shape[0]
+        for name, ring in self._ring.items():
+            if state[name].shape[1:] != ring.shape[1:]:
+                raise ValueError(
+                    f"the saved replay's {name} has the shape {list(state[name].shape[1:])} a row, "
+                    f"not {list(ring.shape[1:])}: resume with the same worlds, robots and agent, "
+                    "or without the replay"
+                )
+        if state["weights"].shape != self.tree.weights.shape:
+            raise ValueError(
+                f"the saved replay has {state['weights'].shape[0]} slots, not "
+                f"{self.tree.size}: resume with the same replay.capacity, or without the replay"
+            )
+        for name, ring in self._ring.items():
+            ring[:rows].copy_(state[name])
+        for name in ("position", "filled", "beta"):
+            getattr(self, name).copy_(state[name])
+        self._new_weight.copy_(state["new_weight"])
+        self.tree.load_weights(state["weights"])
+
+    def _observation(self, name: str, index: Tensor) -> Observation:
+        packed = self._flat[name].index_select(0, index)
+        parts = packed.split(self.layout.widths, 1)
+        return Observation(
+            *(
+                part.unflatten(1, shape)
+                for part, shape in zip(parts, self.layout.observation, strict=True)
+            )
+        )
+
+    def _check_shapes(
+        self, observations: dict[str, Observation], scalars: dict[str, Tensor], action: Tensor
+    ) -> None:
+        grid = (self.layout.worlds, self.layout.robots)
+        given = [("action", action, self.layout.action)]
+        given += [(name, tensor, ()) for name, tensor in scalars.items()]
+        for name, observation in observations.items():
+            for field, shape in zip(observation, self.layout.observation, strict=True):
+                given.append((name, field, shape))
+        for name, tensor, shape in given:
+            if tensor.shape != grid + shape:
+                raise ValueError(
+                    f"{name} has the shape {list(tensor.shape)}, not {list(grid + shape)}: give "
+                    "one row [worlds, robots, ...] of the replay's layout"
+                )

@@ -1,0 +1,165 @@
+"""What a replay holds: its configuration, the layout of a transition, and the memory it takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import Settings, SettingsError, setting
+from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
+
+CONTAINER = Path("/sys/fs/cgroup")
+"""Where a container sees its own control group."""
+MOST_ADVISED = 0.9
+"""Share of the free memory that a replay is advised to take: the updates need some too."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayConfig(Settings):
+    """What the replay holds and how it is sampled."""
+
+    capacity: int = setting(1_000_000, unit="robot transitions", source="-", low=1)
+    n_step: int = setting(1, unit="decisions", source="-", low=1)
+    gamma: float = setting(0.99, unit="-", source="published training", low=0.0, high=1.0)
+    prioritized: bool = setting(False, unit="-", source="-")
+    alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
+    beta: float = setting(0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
+
+    def __post_init__(self) -> None:
+        """Check what settings say together.
+
+        Raises:
+            SettingsError: the sum of all priorities could overflow.
+        """
+        super().__post_init__()
+        if self.prioritized and self.capacity > MOST_WEIGHTED_SLOTS:
+            raise SettingsError(
+                f"replay.capacity is {self.capacity}: a prioritised replay holds at most "
+                f"{MOST_WEIGHTED_SLOTS} transitions; lower it, or set algorithm.prioritized=false"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class TransitionLayout:
+    """Shapes and types of what is stored.
+
+    Attributes:
+        worlds: number of worlds W.
+        robots: robot slots of a world R.
+        observation: shapes of the observation's fields, without the leading [W, R].
+        action: shape of an action, without the leading [W, R].
+        action_dtype: type of an action.
+        dtype: floating-point type of observations and rewards.
+    """
+
+    worlds: int
+    robots: int
+    observation: tuple[tuple[int, ...], ...]
+    action: tuple[int, ...]
+    action_dtype: torch.dtype
+    dtype: torch.dtype = torch.float32
+
+    @classmethod
+    def of(cls, obs: Observation, action: Tensor) -> TransitionLayout:
+        """Return the layout of observations and actions [W, R, ...] like these."""
+        worlds, robots = obs.ego.shape[:2]
+        shapes = tuple(tuple(field.shape[2:]) for field in obs)
+        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs.ego.dtype)
+
+    @property
+    def slots_per_row(self) -> int:
+        """Transitions of one time row, W * R."""
+        return self.worlds * self.robots
+
+    @property
+    def widths(self) -> list[int]:
+        """Numbers in each field of an observation."""
+        return [math.prod(shape) for shape in self.observation]
+
+
+def ring_rows(config: ReplayConfig, layout: TransitionLayout) -> int:
+    """Return the number of time rows T = capacity // (W * R).
+
+    Raises:
+        SettingsError: fewer than n_step + 1 rows fit.
+    """
+    rows = config.capacity // layout.slots_per_row
+    if rows <= config.n_step:
+        raise SettingsError(
+            f"replay.capacity is {config.capacity}: {layout.worlds} worlds of {layout.robots} "
+            f"robots with n_step {config.n_step} need at least "
+            f"{(config.n_step + 1) * layout.slots_per_row}; raise replay.capacity or use fewer "
+            "worlds"
+        )
+    return rows
+
+
+def required_bytes(config: ReplayConfig, layout: TransitionLayout) -> int:
+    """Return the bytes that a :class:`DeviceReplay` of this configuration allocates."""
+    number = layout.dtype.itemsize
+    action = math.prod(layout.action) * layout.action_dtype.itemsize
+    transition = 2 * sum(layout.widths) * number + action + number + 3
+    row = layout.slots_per_row * (sum(layout.widths) * number + 3)
+    slots = ring_rows(config, layout) * layout.slots_per_row
+    counters = 8 * config.n_step + number * (config.n_step + 1) + 8 + 8 + 8 + 4
+    return slots * transition + row + counters + SumTree.required_bytes(slots, layout.slots_per_row)
+
+
+def free_bytes(device: torch.device) -> float:
+    """Return the memory that can still be allocated on ``device``, in bytes."""
+    if device.type == "cuda":
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + cached
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                machine = int(line.split()[1]) * 1024
+    return min(machine, container_bytes(CONTAINER))
+
+
+def container_bytes(group: Path) -> float:
+    """Return the bytes that a container's memory limit leaves; infinity without one.
+
+    Args:
+        group: folder of its control group, version 2.
+    """
+    try:
+        limit = float((group / "memory.max").read_text().replace("max", "inf"))
+        used = int((group / "memory.current").read_text())
+        statistics = (group / "memory.stat").read_text().split()
+        cache = int(statistics[statistics.index("inactive_file") + 1])  # given back when needed
+    except (OSError, ValueError):
+        return math.inf
+    return max(0.0, limit - used + cache)
+
+
+def check_memory(
+    config: ReplayConfig, layout: TransitionLayout, device: torch.device, processes: int = 1
+) -> None:
+    """Check that the replay fits into the free memory of ``device``; allocates nothing.
+
+    Args:
+        config: the configuration.
+        layout: shapes and types of a transition.
+        device: where the replay is to live.
+        processes: number of processes that will have a replay of this size there.
+
+    Raises:
+        SettingsError: it does not fit, or the capacity is below the smallest possible.
+    """
+    required, free = required_bytes(config, layout), free_bytes(device) / processes
+    if required > free:
+        share = f" for each of {processes} processes" if processes > 1 else ""
+        raise SettingsError(
+            f"replay.capacity is {config.capacity}: it needs {required / 2**30:.2f} GiB and "
+            f"{free / 2**30:.2f} GiB are free on {device}{share}; give at most "
+            f"{int(MOST_ADVISED * config.capacity * free / required)}"
+        )

@@ -1,0 +1,195 @@
+"""Checkpoints: plain dictionaries of tensors and JSON values, which no kill can damage."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from marinenav_env.files import write_atomically
+
+FORMAT = 1
+"""Version of the layout of the dictionary; a file of another version is refused."""
+
+CHECKPOINTS, BEST, EARLIER_BEST = "checkpoints", "best.pt", "best_earlier.pt"
+_NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint is missing, damaged or of another kind; the message says what to do."""
+
+
+def save(path: Path, state: dict[str, Any]) -> None:
+    """Save ``state`` atomically; it must hold only tensors, dictionaries, lists and JSON scalars.
+
+    Raises:
+        OSError: the file could not be written.
+    """
+    write_atomically(path, lambda file: torch.save({"format": FORMAT, **state}, file))
+
+
+def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Load and check a file that :func:`save` wrote, its tensors placed on ``device``.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, or no checkpoint of this version.
+    """
+    state = load_archive(path, device)
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        found = state.get("format") if isinstance(state, dict) else type(state).__name__
+        raise CheckpointError(
+            f"{path} has format {found!r}, not {FORMAT}: use the program version that wrote it"
+        )
+    return state
+
+
+def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
+    """Load a file of ``torch.save`` that holds only tensors and plain values.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or holds something else.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"no checkpoint {str(path)!r}: check the name")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        # Mapped, not read: a replay that is taken over from the file is not twice in memory.
+        return torch.load(path, map_location=device, weights_only=True, mmap=True)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        pickle.UnpicklingError,
+        UnicodeDecodeError,
+        RuntimeError,
+        OSError,
+        EOFError,
+    ) as error:
+        raise CheckpointError(
+            f"{path} is damaged or no checkpoint ({error}): use another one of its folder"
+        ) from error
+
+
+class CheckpointFolder:
+    """The checkpoints of one run: the newest few, and the best one by evaluation.
+
+    With several processes each writes what only it knows into a file of its own, the first
+    process last: a checkpoint exists once the first process's file does.
+
+    Args:
+        directory: folder of the files; made if missing.
+        keep: how many of the newest stay.
+        rank: number of this process.
+    """
+
+    def __init__(self, directory: Path, keep: int = 2, rank: int = 0) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory, self.keep, self.rank = directory, keep, rank
+
+    def path(self, step: int, rank: int = 0) -> Path:
+        """Return the name of the file of one process at ``step``."""
+        suffix = f".rank{rank}" if rank else ""
+        return self.directory / f"step_{step:012d}{suffix}.pt"
+
+    def steps(self) -> list[int]:
+        """Return the steps that have a checkpoint, ascending."""
+        return saved_steps(self.directory)
+
+    def save(self, step: int, state: dict[str, Any], wait: Callable[[], None]) -> Path:
+        """Save this process's part of the checkpoint of ``step`` and drop the oldest ones.
+
+        Args:
+            step: steps done.
+            state: what to save.
+            wait: returns when every process has called it.
+
+        Returns:
+            The file written.
+        """
+        path = self.path(step, self.rank)
+        wait()  # no part is written while another process is still evaluating
+        if self.rank:
+            save(path, state)
+        wait()
+        if not self.rank:
+            save(path, state)
+            self._prune()
+        return path
+
+    def save_best(self, state: dict[str, Any]) -> None:
+        """Replace the best checkpoint; a run that goes on from the newest one finds it again."""
+        best, steps = self.directory / BEST, self.steps()
+        if best.exists() and steps and load(best)["step"] <= steps[-1]:
+            best.replace(self.directory / EARLIER_BEST)
+        save(best, state)
+
+    def drop_after(self, step: int) -> None:
+        """Remove checkpoints of later steps, and what a kill left half written."""
+        for path in sorted(self.directory.iterdir()):  # the first process's part before the others
+            name = _NAME.fullmatch(path.name)
+            if (name and int(name[1]) > step) or path.suffix == ".tmp":
+                path.unlink()
+
+    def restore_best(self, step: int) -> bool:
+        """Go back to the best checkpoint as of a step; return whether there is one."""
+        best, earlier = self.directory / BEST, self.directory / EARLIER_BEST
+        for path in (best, earlier):
+            if path.exists() and load(path)["step"] > step:
+                path.unlink()
+        if earlier.exists() and not best.exists():
+            earlier.replace(best)
+        return best.exists()
+
+    def _prune(self) -> None:
+        kept = self.steps()[-self.keep :]
+        for path in self.directory.iterdir():
+            name = _NAME.fullmatch(path.name)
+            if name and int(name[1]) < kept[0]:
+                path.unlink()
+
+
+def saved_steps(directory: Path) -> list[int]:
+    """Return the steps that have a checkpoint in a folder, ascending."""
+    names = (_NAME.fullmatch(path.name) for path in directory.glob("step_*.pt"))
+    return sorted(int(name[1]) for name in names if name and name[2] is None)
+
+
+def run_folder(path: Path) -> Path:
+    """Return the folder of the run that goes on from a checkpoint file.
+
+    Raises:
+        CheckpointError: the file holds no whole state, or lies in no run.
+    """
+    remedy = f"give --resume a run's folder, or a file {CHECKPOINTS}/step_*.pt in it"
+    name, folder = _NAME.fullmatch(path.name), path.absolute().parent
+    if name is None or name[2] is not None:
+        raise CheckpointError(f"{path} is no checkpoint to go on from: {remedy}")
+    if folder.name != CHECKPOINTS:
+        raise CheckpointError(f"{path} lies in no folder {CHECKPOINTS!r} of a run: {remedy}")
+    return folder.parent
+
+
+def newest(path: Path) -> Path:
+    """Return the newest checkpoint of a run.
+
+    Args:
+        path: a run's folder, its folder of checkpoints, or one checkpoint file.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    if path.is_file():
+        return path
+    for directory in (path / CHECKPOINTS, path):
+        steps = saved_steps(directory)
+        if steps:
+            return CheckpointFolder(directory).path(steps[-1])
+    raise CheckpointError(f"no checkpoint under {str(path)!r}: give a run's folder or a file")

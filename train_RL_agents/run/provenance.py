@@ -1,0 +1,163 @@
+"""``run.json``: what a later reader needs to repeat a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from marinenav_env.fields import plain
+from marinenav_env.files import write_atomically
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.metrics.writer import METRICS
+from train_RL_agents.run.checkpoint import CHECKPOINTS, saved_steps
+
+RUN = "run.json"
+SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
+PLAIN = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color")
+PLAIN += ("--src-prefix=a/", "--dst-prefix=b/")
+"""Options of `git diff` for a patch that can be applied, whatever the user has configured."""
+COMMIT_VARIABLE = "MARINENAV_COMMIT"
+PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write_run_record(
+    output_dir: Path, config: TrainConfig, device: torch.device, processes: int, *, resumed: bool
+) -> None:
+    """Write ``run.json``; a resumed run adds its start to the list of starts.
+
+    Args:
+        output_dir: the run's folder.
+        config: all settings.
+        device: what the run runs on.
+        processes: number of processes.
+        resumed: whether the run goes on from a checkpoint.
+    """
+    path = output_dir / RUN
+    starts = json.loads(path.read_text())["starts"] if resumed and path.exists() else []
+    record = {
+        "config": plain(config),
+        "seed": config.seed,
+        "starts": [*starts, _start(device, processes)],
+    }
+    content = json.dumps(record, indent=1).encode()
+    write_atomically(path, lambda file: file.write(content))
+
+
+def ended_at_once(output_dir: Path) -> bool:
+    """Whether a run began here and ended before it saved or recorded anything."""
+    if not (output_dir / RUN).exists() or saved_steps(output_dir / CHECKPOINTS):
+        return False
+    metrics = output_dir / METRICS
+    return not metrics.exists() or metrics.stat().st_size == 0
+
+
+def run_record_of(checkpoint: Path) -> dict[str, Any] | None:
+    """Return ``run.json`` of the run that a checkpoint lies in; None if there is none to be read.
+
+    Args:
+        checkpoint: in the run's folder, or in a folder of it.
+    """
+    for folder in checkpoint.resolve().parents[:2]:
+        try:
+            return json.loads((folder / RUN).read_text())
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def commit_of_run(checkpoint: Path) -> str | None:
+    """Return the commit that last worked on the run of a checkpoint, where it is known."""
+    record = run_record_of(checkpoint)
+    return record["starts"][-1]["commit"] if record else None
+
+
+def source_commit() -> str | None:
+    """Return the commit of this source tree.
+
+    Outside a repository that of the environment variable `MARINENAV_COMMIT`, for copies that travel
+    without their history, or None.
+    """
+    answer = _git("rev-parse", "HEAD")
+    return os.environ.get(COMMIT_VARIABLE) if answer is None else answer.strip()
+
+
+def source_diff() -> str | None:
+    """Return what to `git apply` to the commit for this source tree, new source files included.
+
+    None outside a repository. Bytes that are no UTF-8 are replaced.
+    """
+    listed = _git("ls-files", "-z", "--others", "--exclude-standard", "--", *SOURCES)
+    if listed is None:
+        return None
+    new = [name for name in listed.split("\0") if name]
+    with tempfile.TemporaryDirectory() as folder:
+        # A copy of the index, in which the new files are announced: git's own stays as it is.
+        index = Path(folder) / "index"
+        own = _git("rev-parse", "--path-format=absolute", "--git-path", "index")
+        if new and own is not None:
+            shutil.copy(own.strip(), index)
+            _git("add", "--intent-to-add", "--", *new, index=index)
+        return _git("diff", *PLAIN, "HEAD", index=index if index.exists() else None)
+
+
+def _start(device: torch.device, processes: int) -> dict[str, Any]:
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": [sys.executable, *sys.argv],
+        "commit": source_commit(),
+        "diff": source_diff(),
+        "versions": versions(),
+        "device": device_name(device),
+        "processes": processes,
+        "cpu_threads": torch.get_num_threads(),
+        "cpu_count": os.cpu_count(),
+        "platform": platform.platform(),
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """Return the device in words, for example ``cuda: NVIDIA H200``."""
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    return f"cpu: {platform.processor() or platform.machine()}"
+
+
+def versions() -> dict[str, str | None]:
+    """Return versions of Python, CUDA and the packages that matter; None for what is not there."""
+    found = {
+        "python": platform.python_version(),
+        "cuda": torch.version.cuda,
+        "torch": torch.__version__,  # names the build too, as the installed package may not
+    }
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _git(*arguments: str, index: Path | None = None) -> str | None:
+    """Return git's answer about this source tree, or None outside a repository."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments],
+            env={**os.environ, **({"GIT_INDEX_FILE": str(index)} if index else {})},
+            capture_output=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.stdout.decode(errors="replace")

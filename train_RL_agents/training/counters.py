@@ -1,0 +1,110 @@
+"""Where a run stands on the host, and the errors that end it."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from train_RL_agents.config.schema import UpdateConfig
+
+
+class DivergedRunError(ArithmeticError):
+    """A quantity is not finite, or actions are unusable; the message says which, and the dump."""
+
+
+class InterruptedRunError(Exception):
+    """A signal asked the run to end; it is saved.
+
+    Args:
+        message: what happened and how to go on.
+        received: the signal, or None if another process received it.
+    """
+
+    def __init__(self, message: str, received: signal.Signals | None) -> None:
+        super().__init__(message)
+        self.received = received
+
+
+@dataclass
+class Counters:
+    """All that a run knows on the host.
+
+    Attributes:
+        step: decisions, summed over worlds and processes.
+        iteration: decisions of each world.
+        updates: gradient updates.
+        update_debt: updates that the replay ratio asks for and that are not done yet.
+        stored: estimate of the transitions that this process has put into its replay.
+        counted: transitions of a process, estimated, that the updates were counted for.
+        robot_rate: estimate of the transitions of an iteration and process.
+        robot_steps: transitions as of the last log, summed over processes.
+        logged_step: `step` at the last log.
+        logged_iteration: `iteration` at the last log.
+        logged_updates: `updates` at the last log.
+        best_success: best mean success of an evaluation so far.
+        elapsed_s: wall-clock time of the run [s].
+        collecting_s: of that, time outside evaluations and saving [s].
+        logged_collecting_s: `collecting_s` at the last log.
+    """
+
+    step: int = 0
+    iteration: int = 0
+    updates: int = 0
+    update_debt: float = 0.0
+    stored: float = 0.0
+    counted: float = 0.0
+    robot_rate: float = 0.0
+    robot_steps: float = 0.0
+    logged_step: int = 0
+    logged_iteration: int = 0
+    logged_updates: int = 0
+    best_success: float = -1.0
+    elapsed_s: float = 0.0
+    collecting_s: float = 0.0
+    logged_collecting_s: float = 0.0
+
+    def advance(self, steps: int, settings: UpdateConfig) -> int:
+        """Count one iteration.
+
+        Args:
+            steps: decisions of all worlds and processes in it.
+            settings: of the updates.
+
+        Returns:
+            Number of updates that the replay ratio asks for now.
+        """
+        self.step += steps
+        self.iteration += 1
+        self.stored += self.robot_rate
+        self.counted += self.robot_rate
+        if self.stored < settings.warmup_transitions:
+            return 0
+        self.update_debt += settings.replay_ratio * self.robot_rate / settings.batch_size
+        due = int(self.update_debt)
+        self.update_debt -= due
+        self.updates += due
+        return due
+
+    def close_interval(self, robot_steps: float, processes: int, coming: float) -> None:
+        """Begin a new log interval.
+
+        Its iterations count as many transitions as those of the interval before had, and together
+        make up for what was counted wrongly so far: the replay ratio lags, and is right over the
+        run. An interval cut short leaves the rest of that to the next.
+
+        Args:
+            robot_steps: transitions measured in the interval that ends, summed over processes.
+            processes: number of processes.
+            coming: iterations of a whole interval.
+        """
+        iterations = self.iteration - self.logged_iteration
+        self.robot_steps += robot_steps
+        missed = self.robot_steps / processes - self.counted
+        self.robot_rate = max(0.0, robot_steps / processes / iterations + missed / coming)
+        self.logged_step, self.logged_iteration = self.step, self.iteration
+        self.logged_updates = self.updates
+        self.logged_collecting_s = self.collecting_s
+
+    def passed(self, interval: int) -> bool:
+        """Whether a multiple of ``interval`` steps was passed since the last log."""
+        return self.step // interval > self.logged_step // interval

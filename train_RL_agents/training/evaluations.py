@@ -1,0 +1,60 @@
+"""The evaluations of a run: the same few episodes again and again, and many at the end."""
+
+from __future__ import annotations
+
+from marinenav_env.envs.scenarios import labels_of
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.episodes import Evaluation, StageResult
+from train_RL_agents.metrics.writer import AnalysisReceiver
+from train_RL_agents.training.counters import Counters
+
+
+class RunEvaluation:
+    """Evaluates an agent while it trains, as it would be deployed.
+
+    Args:
+        config: all settings.
+        agent: what is evaluated, with the weights it has at the time.
+
+    Raises:
+        ConfigError: the scenarios cannot be placed.
+    """
+
+    def __init__(self, config: TrainConfig, agent: Agent) -> None:
+        self._config, self._agent = config, agent
+        self._periodic = self._episodes(config.evaluation.episodes_per_stage)
+
+    def periodic(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
+        """Run the periodic evaluation's episodes and record them."""
+        return self._run(self._periodic, "evaluation", receiver, counters)
+
+    def final(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
+        """Run the final evaluation's episodes and record them."""
+        settings = self._config.evaluation
+        episodes = self._episodes((settings.final_episodes,) * len(settings.stages))
+        return self._run(episodes, "final evaluation", receiver, counters)
+
+    def _run(
+        self, episodes: Evaluation, label: str, receiver: AnalysisReceiver, counters: Counters
+    ) -> list[StageResult]:
+        results = episodes.run(self._agent.act)
+        names = zip(labels_of(episodes.stages), episodes.episodes, strict=True)
+        evaluated = [name for name, count in names if count]
+        step = counters.step
+        with receiver.interval():
+            receiver.receive(
+                label, step=step, success=mean_success(results), elapsed_s=counters.elapsed_s
+            )
+            for name, result in zip(evaluated, results, strict=True):
+                receiver.receive(f"{label}, {name}", step=step, **result.as_record())
+        return results
+
+    def _episodes(self, per_stage: tuple[int, ...]) -> Evaluation:
+        seed = self._config.evaluation.seed
+        return Evaluation.of_agent(self._agent, self._config, per_stage, seed=seed)
+
+
+def mean_success(results: list[StageResult]) -> float:
+    """Return the mean over stages of the share of successful episodes."""
+    return sum(result.success for result in results) / len(results)

@@ -1,0 +1,189 @@
+"""What a run keeps on the device: simulator, policy, replay and agent, and the steps of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.state import StepBuffers
+from train_RL_agents.agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.device.cuda_graphs import CapturedStep
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.metrics.accumulators import RunStatistics
+from train_RL_agents.replay.buffer import DeviceReplay
+from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout, check_memory
+
+
+class Learner:
+    """Collects and learns; nothing here but `state_dict` and `weights_finite` reads the device.
+
+    Args:
+        config: all settings.
+        device: where everything lives.
+        processes: the processes that train together.
+
+    Raises:
+        ConfigError: the scenarios cannot be placed, or the device is not there.
+        SettingsError: the replay does not fit the memory, or holds too few rows.
+    """
+
+    def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
+        self.config, self.device = config, device
+        self.first_world = processes.rank * config.worlds
+        torch.manual_seed(config.seed)
+        self.agent = build_agent(config, device)
+        processes.broadcast(self.agent.state_dict().values())
+        if processes.size > 1:
+            self.agent.gradient_sync = processes.average
+        torch.manual_seed(config.seed * processes.size + processes.rank)
+        self.env = MarineNavEnv(
+            config.worlds,
+            stages=config.curriculum.stages,
+            config=config.env,
+            discrete=self.agent.discrete,
+            device=device,
+            seed=config.seed,
+            first_world=self.first_world,
+            stack_k=config.stack_k,
+        )
+        explore = config.exploration
+        self.policy = PolicyWrapper(
+            self.agent,
+            (config.worlds, self.env.robots),
+            epsilon=explore.epsilon_start,
+            spread=explore.spread,
+            first_robot=self.first_world * self.env.robots,
+            all_robots=processes.size * config.worlds * self.env.robots,
+            action_noise=explore.action_noise,
+        )
+        self.buffers = (self.env.make_buffers(), self.env.make_buffers())
+        self.replay = self._make_replay(processes)
+        self.statistics = RunStatistics(self.env)
+        self._current = 0
+        first, second = self.buffers
+        # With NCCL inside, an update is not captured.
+        alone = processes.size == 1
+        self._collecting = (
+            CapturedStep(lambda: self._collect(first, second), device, enabled=config.compile),
+            CapturedStep(lambda: self._collect(second, first), device, enabled=config.compile),
+        )
+        self._learning = CapturedStep(self._learn, device, enabled=config.compile and alone)
+
+    def start(self, stages: Tensor) -> None:
+        """Place the first scenarios, of the given stages, int64 [W]."""
+        self.env.set_stage(stages)
+        self.env.reset_into(self.buffers[self._current])
+
+    def set_stages(self, stages: Tensor) -> None:
+        """Draw the scenarios to come from the given stages, int64 [W]."""
+        self.env.set_stage(stages)
+
+    def set_rates(self, epsilon: float, learning_rate_scale: float, beta: float) -> None:
+        """Set what the schedules give, in force from the next step."""
+        self.policy.set_epsilon(epsilon)
+        self.agent.set_learning_rate_scale(learning_rate_scale)
+        self.replay.set_beta(beta)
+
+    def collect(self) -> None:
+        """Take one decision of every robot and store it."""
+        self._collecting[self._current]()
+        self._current = 1 - self._current
+
+    def learn(self) -> None:
+        """Do one gradient update."""
+        self._learning()
+
+    def _make_replay(self, processes: Processes) -> DeviceReplay:
+        """Allocate the replay once every process has seen that all of theirs fit."""
+        config, layout = self._replay_config(), self._layout()
+        check_memory(config, layout, self.device, processes.sharing(self.device))
+        if self.device.type == "cuda" and self.config.checkpoint.with_replay:
+            host = torch.device("cpu")  # a checkpoint passes through its memory
+            check_memory(config, layout, host, processes.sharing(host))
+        processes.wait()
+        return DeviceReplay(config, layout, self.device)
+
+    def _collect(self, now: StepBuffers, following: StepBuffers) -> None:
+        action = self.policy.explore(now.obs)
+        self.env.step_into(action, now, following)
+        # Whoever is under way when an episode ends is cut off: by a limit, or, with
+        # stop_on_collision, by the collision of another robot.
+        cut_off = following.active & ~following.terminated & following.done.unsqueeze(1)
+        self.replay.store(
+            now.obs,
+            action,
+            following.reward,
+            following.active,
+            following.terminated,
+            cut_off,
+            following.obs,
+        )
+        self.statistics.add_decision(action, following)
+        self.env.reset_into(following, following.done)
+
+    def _learn(self) -> None:
+        batch = self.replay.sample(self.config.updates.batch_size)
+        metrics = self.agent.update(batch)
+        if "priority" in metrics:
+            self.replay.update_priorities(batch.index, metrics["priority"])
+        self.statistics.add_update(metrics)
+
+    def weights_finite(self) -> bool:
+        """Whether all numbers of the agent's networks are finite. Reads the device."""
+        weights = [value for value in self.agent.state_dict().values() if value.numel()]
+        return bool(torch.stack([value.isfinite().all() for value in weights]).all())
+
+    def state_dict(self, *, with_replay: bool) -> dict[str, Any]:
+        """Return all that changes, as nested dictionaries of tensors. Reads the device.
+
+        The replay's are its own memory where that is on the CPU; all others are copies.
+        """
+        random = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.device)
+        return {
+            "env": self.env.state_dict(),
+            "current": self._current,
+            "frames": [frame.clone() for frame in self.buffers[self._current].frames],
+            "replay": self.replay.state_dict() if with_replay else None,
+            "statistics": self.statistics.state_dict(),
+            "random": random,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a `state_dict`, from any device; the agent's state is loaded apart.
+
+        Raises:
+            ValueError: it comes from other worlds, stages or sizes.
+        """
+        self._current = state["current"]
+        self.env.load_state_dict(state["env"])
+        for own, saved in zip(self.buffers[self._current].frames, state["frames"], strict=True):
+            own.copy_(saved)
+        if state["replay"] is not None:
+            self.replay.load_state_dict(state["replay"])
+        self.statistics.load_state_dict(state["statistics"])
+        torch.set_rng_state(state["random"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in state["random"]:
+            torch.cuda.set_rng_state(state["random"]["cuda"], self.device)
+
+    def _replay_config(self) -> ReplayConfig:
+        algorithm, replay = self.config.algorithm, self.config.replay
+        return ReplayConfig(
+            capacity=replay.capacity,
+            n_step=algorithm.n_step,
+            gamma=algorithm.gamma,
+            prioritized=algorithm.prioritized,
+            alpha=replay.alpha,
+            beta=replay.beta_start,
+        )
+
+    def _layout(self) -> TransitionLayout:
+        spec = self.env.action_spec["robots", "action"]
+        action = torch.zeros(spec.shape, dtype=spec.dtype, device="meta")
+        return TransitionLayout.of(self.buffers[0].obs, action)

@@ -1,0 +1,401 @@
+"""TorchRLTrainer: collects with a policy, learns from a replay, tells and saves what happens."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from marinenav_env.fields import plain
+from marinenav_env.files import write_atomically
+from train_RL_agents.config.schedules import Schedules
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation.episodes import StageResult, table_as_json
+from train_RL_agents.metrics.accumulators import non_finite
+from train_RL_agents.metrics.progress import Progress
+from train_RL_agents.metrics.reductions import Mean
+from train_RL_agents.metrics.writer import AnalysisReceiver, Record, cut_back, missing_files
+from train_RL_agents.run import checkpoint
+from train_RL_agents.run.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
+from train_RL_agents.run.provenance import ended_at_once
+from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
+from train_RL_agents.training.evaluations import RunEvaluation, mean_success
+from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
+from train_RL_agents.training.learner import Learner
+
+EVALUATION = "evaluation.json"
+"""The final table; a run that has it is complete."""
+
+ASK_EVERY = 8
+"""Iterations between two questions to the other processes whether one of them was asked to stop:
+seldom enough to cost nothing, and often enough for the 30 s that torchrun leaves them where an
+iteration, with its updates, takes less than 3 s."""
+
+
+class TorchRLTrainer:
+    """Trains one agent; which one it does not know.
+
+    Args:
+        config: all settings.
+        output_dir: the run's folder.
+        device: where everything lives.
+        processes: the processes that train together; None is this one alone.
+
+    Raises:
+        ConfigError: the scenarios cannot be placed, or the device is not there.
+        SettingsError: the replay does not fit, or another setting is impossible.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        output_dir: Path,
+        device: torch.device,
+        processes: Processes | None = None,
+    ) -> None:
+        self.config, self.output_dir, self.device = config, output_dir, device
+        self.processes = processes or Processes()
+        self.schedules = Schedules(config)
+        self.schedules.curriculum.check_worlds(config.worlds * self.processes.size)
+        self.learner = Learner(config, device, self.processes)
+        self.steps_per_iteration = config.worlds * self.processes.size
+        self.counters = Counters()
+        self.counters.robot_rate = self._robots_placed()
+        self.started = False
+        self.checkpoints = CheckpointFolder(
+            output_dir / CHECKPOINTS, config.checkpoint.keep, self.processes.rank
+        )
+        self.evaluation = None
+        if self.processes.first:
+            self.evaluation = RunEvaluation(config, self.learner.agent)
+        self.receiver = AnalysisReceiver(None)
+
+    # ---- the loop -----------------------------------------------------------------------------
+
+    def train(self) -> list[StageResult]:
+        """Train to the end, from the start or from where `resume` left it.
+
+        Returns:
+            The table of the final evaluation; empty in processes other than the first.
+
+        Raises:
+            InterruptedRunError: a signal came; the run is saved.
+            DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+            ProcessLostError: another process died.
+        """
+        self.receiver = AnalysisReceiver(self.output_dir if self.processes.first else None)
+        try:
+            self.run_to_the_end()
+            return self.finish()
+        finally:
+            self.receiver.close()
+
+    def run_to_the_end(self) -> None:
+        """Collect and learn, and report when it is due; arguments and errors as `train`."""
+        config, counters = self.config, self.counters
+        if not self.started:
+            self.learner.start(self._stages())
+            self.started = True
+            self.save()
+        title = f"{config.agent}, seed {config.seed}"
+        first = self.processes.first
+        progress = Progress(config.total_steps, title, done=counters.step, shown=first)
+        with Interruption() as interruption, progress:
+            # What is due is done first: a run that stopped before its report begins with it.
+            while True:
+                if self.asked_to_stop(interruption):
+                    self.leave(interruption)
+                if self.report_due():
+                    progress.tell(self.report())
+                elif counters.step < config.total_steps:
+                    with self.timed(collecting=True):
+                        self.iterate()
+                    progress.move_to(counters.step)
+                else:
+                    break
+
+    def iterate(self) -> None:
+        """Take one decision in every world, and do the updates that the replay ratio asks for."""
+        self.follow_schedules()
+        self.learner.collect()
+        for _ in range(self.counters.advance(self.steps_per_iteration, self.config.updates)):
+            self.learner.learn()
+
+    def follow_schedules(self) -> None:
+        """Set what depends on the step: exploration, learning rates, beta, stages."""
+        step, curriculum = self.counters.step, self.schedules.curriculum
+        self.learner.set_rates(*self.schedules.rates(step))
+        before = max(step - self.steps_per_iteration, 0)
+        if curriculum.stage_at(step) != curriculum.stage_at(before):
+            self.learner.set_stages(self._stages())
+
+    def asked_to_stop(self, interruption: Interruption) -> bool:
+        """Whether any process was; all of them ask at the same steps, and always before a report.
+
+        Raises:
+            ProcessLostError: another process has died.
+        """
+        if self.processes.size > 1:
+            running = self.counters.step < self.config.total_steps and not self.report_due()
+            if running and self.counters.iteration % ASK_EVERY:
+                return False
+        return self.processes.any(interruption.received is not None)
+
+    def report_due(self) -> bool:
+        """Whether it is time to log, to evaluate or to save."""
+        if self.counters.step == self.counters.logged_step:
+            return False
+        return any(map(self.due, self._intervals()))
+
+    def due(self, interval: int) -> bool:
+        """Whether the end, or a multiple of ``interval`` steps, was passed since the last log."""
+        return self.counters.passed(interval) or self.counters.step >= self.config.total_steps
+
+    def report(self) -> Record:
+        """Log, and evaluate and save if it is time for it; return the record of training.
+
+        Raises:
+            DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+        """
+        evaluates = self.due(self.config.evaluation.interval_steps)
+        saves = self.due(self.config.checkpoint.interval_steps)
+        with self.timed(collecting=True):
+            self.wait_for_device()
+        with self.timed(collecting=True):
+            record = self.log()
+        if evaluates and self.evaluation is not None:
+            with self.timed():
+                self.evaluate(self.evaluation)
+        if saves:
+            with self.timed():
+                self.save()
+        return record
+
+    def wait_for_device(self) -> None:
+        """Let the device finish, so that its time counts in the interval that it worked in."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def finish(self) -> list[StageResult]:
+        """Do the final evaluation; all steps are saved by now.
+
+        Raises:
+            InterruptedRunError: a signal came.
+        """
+        if self.evaluation is None:
+            return []
+        try:
+            with signals_raised():
+                results = self.evaluation.final(self.receiver, self.counters)
+                content = json.dumps(table_as_json(results), indent=1).encode()
+                write_atomically(self.output_dir / EVALUATION, lambda file: file.write(content))
+        except SignalError as stop:
+            received = stop.args[0]
+            saved = self.checkpoints.path(self.counters.step)
+            raise InterruptedRunError(
+                f"stopped by {received.name} in the final evaluation; saved to {saved}", received
+            ) from stop
+        return results
+
+    # ---- at a log -----------------------------------------------------------------------------
+
+    def log(self) -> Record:
+        """Copy the statistics to the host in one transfer; write, check and return them.
+
+        Raises:
+            DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+        """
+        counters, step = self.counters, self.counters.step
+        statistics = self.learner.statistics
+        updates = counters.updates - counters.logged_updates
+        gathered = statistics.gather(self.processes, updates)
+        seconds = counters.collecting_s - counters.logged_collecting_s
+        samples = float(updates * self.config.updates.batch_size * self.processes.size)
+        numbers = {
+            "updates": counters.updates,
+            "replay_ratio": Mean(samples, gathered.robot_steps),
+            "robot_steps_per_s": Mean(gathered.robot_steps, seconds),
+            "world_steps_per_s": Mean(float(step - counters.logged_step), seconds),
+            **self.schedules.rates(step)._asdict(),
+            "elapsed_s": counters.elapsed_s,
+        }
+        with self.receiver.interval():
+            self.receiver.receive("train", step=step, **gathered.train(), **numbers)
+            for label, arrays in gathered.by_stage():
+                self.receiver.receive(label, step=step, **arrays)
+        record = self.receiver.latest["train"]
+        self._check(record)
+        statistics.clear()
+        coming = max(1.0, min(self._intervals()) / self.steps_per_iteration)
+        counters.close_interval(record["robot_steps"], self.processes.size, coming)
+        return record
+
+    def _check(self, record: Record) -> None:
+        problems = []
+        names = non_finite(record)
+        if names:
+            problems.append(f"{', '.join(names)} not finite")
+        if record["non_finite_robots"]:
+            problems.append(f"the state of {record['non_finite_robots']:.0f} robots not finite")
+        if record["bad_actions"]:
+            problems.append(self._unusable_actions())
+        if problems:
+            raise self._diverged(problems)
+
+    def _diverged(self, problems: list[str]) -> DivergedRunError:
+        """Save the state beside the checkpoints; return the error that names it."""
+        step = self.counters.step
+        dump = self.output_dir / f"diverged_{step}_{self.processes.rank}.pt"
+        checkpoint.save(dump, self.state())
+        return DivergedRunError(
+            f"at step {step}: {'; '.join(problems)}. The state is in {dump}; go on from an older "
+            "checkpoint, or lower algorithm.learning_rate"
+        )
+
+    def _unusable_actions(self) -> str:
+        try:
+            self.learner.env.check_actions()
+        except ValueError as error:
+            return str(error)
+        return "unusable actions in another process"
+
+    def evaluate(self, evaluation: RunEvaluation) -> None:
+        """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
+        results = evaluation.periodic(self.receiver, self.counters)
+        if mean_success(results) > self.counters.best_success:
+            self.counters.best_success = mean_success(results)
+            table = table_as_json(results)
+            self.checkpoints.save_best({**self._policy_state(), "evaluation": table})
+
+    # ---- saving and going on ------------------------------------------------------------------
+
+    def save(self) -> Path:
+        """Save this process's part of a checkpoint, and return its file."""
+        return self.checkpoints.save(self.counters.step, self.state(), self.processes.wait)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a run needs to go on, as nested dictionaries of tensors."""
+        return {
+            **self._policy_state(),
+            "processes": self.processes.size,
+            "counters": asdict(self.counters),
+            "files": self.receiver.sync(),
+            "learner": self.learner.state_dict(with_replay=self.config.checkpoint.with_replay),
+        }
+
+    def _policy_state(self) -> dict[str, Any]:
+        return {
+            "step": self.counters.step,
+            "config": plain(self.config),
+            "model": self.learner.agent.training_state(),
+        }
+
+    def clear_folder(self) -> None:
+        """Remove what an earlier start has left, if it saved nothing; all processes have looked."""
+        self.processes.wait()
+        if self.processes.first and ended_at_once(self.output_dir):
+            cut_back(self.output_dir, {})
+            self.checkpoints.drop_after(-1)
+        self.processes.wait()
+
+    def resume(self, path: Path) -> None:
+        """Take over a checkpoint; `train` then goes on exactly as if it had not stopped.
+
+        Records and checkpoints after it are removed.
+
+        Raises:
+            CheckpointError: it is missing, damaged, of a run with other processes, or of one whose
+                records are not in the output folder.
+        """
+        state = checkpoint.load(path)
+        if state.get("processes") != self.processes.size:
+            raise CheckpointError(
+                f"{path} belongs to {state.get('processes')} processes, not "
+                f"{self.processes.size}: start as many with torchrun --nproc-per-node"
+            )
+        missing = missing_files(self.output_dir, state["files"])
+        if missing:
+            raise CheckpointError(
+                f"{self.output_dir / missing[0]} is missing or shorter than at the checkpoint "
+                f"{path}: put the run's files back, and give --resume the run's own folder"
+            )
+        own = state if self.processes.first else self._load_own(state["step"])
+        if own["counters"]["logged_step"] != state["counters"]["logged_step"]:
+            raise CheckpointError(
+                f"the parts of {path} were saved at different moments: give an older checkpoint"
+            )
+        try:
+            self.learner.agent.load_training_state(state["model"])
+            self.learner.load_state_dict(own["learner"])
+        except (ValueError, RuntimeError, KeyError) as error:
+            raise CheckpointError(f"{path} does not fit its settings: {error}") from error
+        self.counters, self.started = Counters(**own["counters"]), True
+        if own["learner"]["replay"] is None:
+            self.counters.stored = 0.0
+        self.processes.wait()  # all have taken over their parts, so nothing later is needed
+        if self.processes.first:
+            (self.output_dir / EVALUATION).unlink(missing_ok=True)
+            # No checkpoint may be left, at any moment, whose records are gone.
+            self.checkpoints.drop_after(state["step"])
+            cut_back(self.output_dir, state["files"])
+            if not self.checkpoints.restore_best(state["step"]):
+                self.counters.best_success = Counters.best_success
+
+    def _load_own(self, step: int) -> dict[str, Any]:
+        return checkpoint.load(self.checkpoints.path(step, self.processes.rank))
+
+    def leave(self, interruption: Interruption) -> None:
+        """Save and end the run; whoever started it says how to go on.
+
+        Raises:
+            InterruptedRunError: always; weights that are not finite replace no checkpoint.
+        """
+        received = interruption.received
+        name = received.name if received else "a signal to another process"
+        if self.learner.weights_finite():
+            told = f"saved to {self.save()}"
+        else:
+            told = str(self._diverged(["the networks' weights not finite"]))
+        raise InterruptedRunError(
+            f"stopped by {name} at step {self.counters.step}; {told}", received
+        )
+
+    @contextmanager
+    def timed(self, *, collecting: bool = False) -> Iterator[None]:
+        """Add the time spent inside to the counters."""
+        begun = time.monotonic()
+        yield
+        spent = time.monotonic() - begun
+        self.counters.elapsed_s += spent
+        if collecting:
+            self.counters.collecting_s += spent
+
+    def _intervals(self) -> tuple[int, int, int]:
+        """Steps between logs, evaluations and checkpoints; each of the latter comes with a log."""
+        config = self.config
+        settings = (config.log, config.evaluation, config.checkpoint)
+        return tuple(setting.interval_steps for setting in settings)
+
+    def _stages(self) -> torch.Tensor:
+        return self.schedules.curriculum.stages(
+            self.counters.step, self.config.worlds, self.learner.first_world, self.device
+        )
+
+    def _robots_placed(self) -> float:
+        """Robots that act in an iteration before anything is measured: all that are placed.
+
+        It is the mean over the processes, so that all of them do equally many updates.
+        """
+        robots = [stage.robots for stage in self.config.curriculum.stages]
+        processes = self.processes.size
+        stages = self.schedules.curriculum.stages(
+            self.counters.step, self.config.worlds * processes, 0
+        )
+        return sum(robots[stage] for stage in stages.tolist()) / processes
