@@ -13,15 +13,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from marinenav_env.fields import ConfigError
+
 THRUST_RATES = (0.0, -500.0, -1000.0, 500.0, 1000.0)
 MOST_COUNTED = 2**24
 """Up to here every whole number is a float32, the type in which the core may hold a count."""
 MOST_TRIES = 2**16 - 1
 """Placement tries have 16 bits of the random numbers' counter."""
-
-
-class ConfigError(ValueError):
-    """A parameter is impossible; the message names the field, the value and the remedy."""
 
 
 def _require(condition: bool, name: str, value: object, remedy: str) -> None:
@@ -84,9 +82,7 @@ class VesselConfig:
             self.mass,
             "the mass must exceed x_dot_u and y_dot_v, or the mass matrix is singular",
         )
-        _require(
-            self.izz > self.n_dot_r, "vessel.izz", self.izz, "the inertia must exceed n_dot_r"
-        )
+        _require(self.izz > self.n_dot_r, "vessel.izz", self.izz, "the inertia must exceed n_dot_r")
         sway_yaw = (self.mass - self.y_dot_v) * (self.izz - self.n_dot_r)
         _require(
             sway_yaw > self.y_dot_r * self.n_dot_v,
@@ -142,9 +138,7 @@ class PerceptionConfig:
 
     def noiseless(self) -> PerceptionConfig:
         """The same sensor without noise, as in the recorded episodes."""
-        return dataclasses.replace(
-            self, position_std=0.0, velocity_std=0.0, radius_mean_ratio=1.0
-        )
+        return dataclasses.replace(self, position_std=0.0, velocity_std=0.0, radius_mean_ratio=1.0)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-class SettingsError(ValueError):
+class ConfigError(ValueError):
     """A setting is unknown or has a wrong value; the message names field, value and remedy."""
 
 
@@ -50,7 +50,7 @@ class Settings:
         """Check the bounds that the fields state.
 
         Raises:
-            SettingsError: a value is outside its bounds or not among its choices.
+            ConfigError: a value is outside its bounds or not among its choices.
         """
         for field in dataclasses.fields(self):
             _check_bounds(field, getattr(self, field.name))
@@ -60,17 +60,17 @@ def _check_bounds(field: dataclasses.Field, value: Any) -> None:
     low, high = field.metadata.get("low"), field.metadata.get("high")
     choices = field.metadata.get("choices", ())
     if choices and value not in choices:
-        raise SettingsError(f"{field.name} is {value!r}: choose one of {_listed(choices)}")
+        raise ConfigError(f"{field.name} is {value!r}: choose one of {_listed(choices)}")
     numbers = value if isinstance(value, tuple) else (value,)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int | float):
             continue
         if not math.isfinite(number):
-            raise SettingsError(f"{field.name} is {number!r}: give a finite number")
+            raise ConfigError(f"{field.name} is {number!r}: give a finite number")
         if low is not None and number < low:
-            raise SettingsError(f"{field.name} is {number!r}: give {low} or more")
+            raise ConfigError(f"{field.name} is {number!r}: give {low} or more")
         if high is not None and number > high:
-            raise SettingsError(f"{field.name} is {number!r}: give {high} or less")
+            raise ConfigError(f"{field.name} is {number!r}: give {high} or less")
 
 
 def build(
@@ -92,7 +92,7 @@ def build(
             defaults of ``kind``.
 
     Raises:
-        SettingsError: a key is unknown, or a value has a wrong type or is out of its bounds.
+        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
     if isinstance(values, kind):
         return values
@@ -100,18 +100,18 @@ def build(
     names = [field.name for field in dataclasses.fields(kind) if field.init]
     if isinstance(values, list | tuple):
         if len(values) != len(names):
-            raise SettingsError(
+            raise ConfigError(
                 f"{where or kind.__name__} is {values!r}: give {len(names)} values {names}"
             )
         values = dict(zip(names, values, strict=True))
     if not isinstance(values, Mapping):
-        raise SettingsError(
+        raise ConfigError(
             f"{where or kind.__name__} is {values!r}: give a section with the keys {_listed(names)}"
         )
     for key in values:
         if key not in names:
             known = dotted_keys(kind, concrete=concrete)
-            raise SettingsError(_unknown(key, where, known))
+            raise ConfigError(_unknown(key, where, known))
     bases = {field.name: _default(field) for field in dataclasses.fields(kind)}
     if base is not None:
         bases = {name: getattr(base, name) for name in names}
@@ -121,10 +121,12 @@ def build(
     }
     try:
         return kind(**arguments) if base is None else dataclasses.replace(base, **arguments)
-    except SettingsError as error:
-        raise SettingsError(_join(where, str(error))) from error
+    except ConfigError as error:
+        section, _, own = where.rpartition(".")
+        place = section if str(error).startswith(f"{own}.") else where
+        raise ConfigError(_join(place, str(error))) from error
     except (TypeError, ValueError) as error:
-        raise SettingsError(f"{where or kind.__name__}: {error}") from error
+        raise ConfigError(f"{where or kind.__name__}: {error}") from error
 
 
 def _default(field: dataclasses.Field) -> Any:
@@ -140,7 +142,7 @@ def convert(hint: Any, value: Any, *, where: str, base: Any = None) -> Any:
     a dataclass ``base`` gives what ``value`` leaves out.
 
     Raises:
-        SettingsError: the value is not of that type.
+        ConfigError: the value is not of that type.
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -153,7 +155,7 @@ def convert(hint: Any, value: Any, *, where: str, base: Any = None) -> Any:
             value = [value]
         if arguments[-1] is not Ellipsis:
             if len(value) != len(arguments):
-                raise SettingsError(f"{where} is {value!r}: give {len(arguments)} values")
+                raise ConfigError(f"{where} is {value!r}: give {len(arguments)} values")
             pairs = zip(arguments, value, strict=True)
         else:
             pairs = ((arguments[0], entry) for entry in value)
@@ -176,7 +178,7 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
     if hint is str and isinstance(value, str):
         return value
     wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-    raise SettingsError(
+    raise ConfigError(
         f"{where} is {value!r} ({type(value).__name__}): give {wanted.get(hint, hint)}"
     )
 

@@ -175,7 +175,7 @@ wait
 for agent in "${agents[@]}"; do
   check "train_$agent" "$agent_s" "$python" train_RL_agents/train.py --agent "$agent" \
     --device cuda --output "$scratch/runs/$agent" worlds=512 total_steps=100000 \
-    updates.replay_ratio=0.25 updates.batch_size=1024 log.interval_steps=20000 \
+    updates.samples_per_insert=0.25 updates.batch_size=1024 log.interval_steps=20000 \
     evaluation.final_episodes=10 &
 done
 wait

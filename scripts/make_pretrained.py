@@ -58,7 +58,7 @@ def make(options: argparse.Namespace, console: Console) -> None:
     Raises:
         CheckpointError: the run has no readable policy, or no record of how it was made.
         ConfigError: the device is not there.
-        SettingsError: the risk level is out of its bounds, or does not enter when the agent acts.
+        ConfigError: the risk level is out of its bounds, or does not enter when the agent acts.
         OSError: a file cannot be written.
     """
     file = policy_file(options.run)

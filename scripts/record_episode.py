@@ -25,7 +25,7 @@ from train_RL_agents.evaluation.episodes import FIRST_WORLD
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
-COUNTS = ("robots", "cores", "buoys")
+COUNTS = ("robots", "vortices", "buoys")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -26,7 +26,7 @@ TRAINING = [
     "worlds=12",
     "total_steps=1200",
     "updates.batch_size=32",
-    "updates.replay_ratio=2",
+    "updates.samples_per_insert=2",
     "updates.warmup_transitions=200",
     "replay.capacity=3000",
     "log.interval_steps=600",
@@ -80,7 +80,7 @@ def rollout(worlds: int, steps: int, dtype: torch.dtype, *, discrete: bool = Fal
         env.reset_into(following, following.done)
         now, following = following, now
     state = env.state
-    changing = (state.robot, state.status, state.buoy, state.core, state.world, state.outcome)
+    changing = (state.robot, state.status, state.buoy, state.vortex, state.world, state.outcome)
     return digest([*changing, state.stats, *now.obs, now.reward])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marinenav_env.fields import SettingsError
+from marinenav_env.fields import ConfigError
 from marinenav_env.files import write_atomically
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
@@ -68,12 +68,12 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
-        SettingsError: a risk level is out of its bounds, or does not enter when the agent acts;
+        ConfigError: a risk level is out of its bounds, or does not enter when the agent acts;
             or a picture is asked of a policy that needs several frames.
     """
     agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
     if arguments.picture and config.stack_k > 1:
-        raise SettingsError(
+        raise ConfigError(
             f"--picture is {arguments.picture!r}: the policy observes stack_k = {config.stack_k} "
             "decisions, and episodes are drawn of those that observe 1; leave it out"
         )

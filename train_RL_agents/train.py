@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from marinenav_env.fields import SettingsError, plain
+from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import config_from_plain, load_config, presets, with_overrides
 from train_RL_agents.config.schema import TrainConfig
@@ -129,7 +129,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     """Start one run, or one for each seed.
 
     Raises:
-        SettingsError: a setting is wrong, or the folder is taken.
+        ConfigError: a setting is wrong, or the folder is taken.
     """
     config, seeds, folder = load_config(
         agent=arguments.agent,
@@ -139,7 +139,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     )
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):
-        raise SettingsError(f"seed is {seeds}: each makes one run of the sweep; give each once")
+        raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")
     configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
     moment = processes.agree(datetime.now().strftime("%Y%m%d-%H%M%S"))
     output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
@@ -147,7 +147,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)
     saved = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
     if taken or saved or (output_dir / multi_seed.SWEEP).exists():
-        raise SettingsError(
+        raise ConfigError(
             f"output is {str(output_dir)!r}, which holds a run: give another folder, or "
             f"--resume {output_dir}"
         )
@@ -164,12 +164,12 @@ def check_writable(folder: Path) -> None:
     """Check that a folder can be made, or written to.
 
     Raises:
-        SettingsError: it cannot.
+        ConfigError: it cannot.
     """
     folder = folder.absolute()
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise SettingsError(
+        raise ConfigError(
             f"output is {str(folder)!r}, and {str(existing)!r} is no folder to write to: give "
             "another one with --output"
         )
@@ -180,7 +180,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
 
     Raises:
         CheckpointError: there is no checkpoint, it is damaged, or it lies outside its run.
-        SettingsError: the number of threads is wrong.
+        ConfigError: the number of threads is wrong.
     """
     path = Path(arguments.resume)
     noted = multi_seed.read_sweep(path)

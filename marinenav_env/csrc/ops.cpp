@@ -10,7 +10,7 @@ namespace marinenav {
 namespace {
 
 #define MN_STATE_READ \
-  "Tensor buoy, Tensor core, Tensor(d!) world, Tensor(e!) outcome, Tensor(f!) stats, " \
+  "Tensor buoy, Tensor vortex, Tensor(d!) world, Tensor(e!) outcome, Tensor(f!) stats, " \
   "Tensor stage, Tensor radius_noise, "
 #define MN_OBSERVATION "Tensor(g!) ego, Tensor(h!) objects, Tensor(i!) mask, "
 #define MN_CONTEXT "float[] params, int seed, int first_world"
@@ -41,15 +41,15 @@ TORCH_LIBRARY(marinenav, m) {
       "step(Tensor(a!) robot, Tensor(b!) status, Tensor(c!) bad, " MN_STATE_READ
       "Tensor action, Tensor previous_ego, Tensor previous_objects, Tensor previous_mask, "
       MN_OBSERVATION
-      "Tensor(j!) reward, Tensor(k!) acted, Tensor(l!) ended, Tensor(m!) cut, Tensor(n!) live, "
-      "Tensor(o!) done, Tensor(p!) terminated, Tensor(q!) truncated, " MN_CONTEXT ") -> ()");
+      "Tensor(j!) reward, Tensor(k!) acted, Tensor(l!) terminated, Tensor(m!) truncated, Tensor(n!) alive, "
+      "Tensor(o!) done, Tensor(p!) world_terminated, Tensor(q!) world_truncated, " MN_CONTEXT ") -> ()");
   m.def(
-      "reset(Tensor(a!) robot, Tensor(b!) status, Tensor bad, Tensor(c!) buoy, Tensor(j!) core, "
+      "reset(Tensor(a!) robot, Tensor(b!) status, Tensor bad, Tensor(c!) buoy, Tensor(j!) vortex, "
       "Tensor(d!) world, Tensor outcome, Tensor stats, Tensor stage, Tensor radius_noise, "
-      "Tensor? only, " MN_OBSERVATION "Tensor(k!) live, " MN_CONTEXT
+      "Tensor? only, " MN_OBSERVATION "Tensor(k!) alive, " MN_CONTEXT
       ", bool skip_if_empty) -> ()");
   m.def(
-      "observe(Tensor(a!) robot, Tensor status, Tensor bad, Tensor buoy, Tensor core, "
+      "observe(Tensor(a!) robot, Tensor status, Tensor bad, Tensor buoy, Tensor vortex, "
       "Tensor world, Tensor outcome, Tensor stats, Tensor stage, Tensor radius_noise, "
       "Tensor? only, " MN_OBSERVATION MN_CONTEXT ") -> ()");
   m.def("param_names() -> str", &param_names);

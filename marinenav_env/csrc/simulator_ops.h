@@ -46,7 +46,7 @@ T* pointer(const OptionalTensor& t) {
 
 /// The tensors every operator takes.
 struct StateTensors {
-  const Tensor &robot, &status, &bad, &buoy, &core, &world, &outcome, &stats, &stage,
+  const Tensor &robot, &status, &bad, &buoy, &vortex, &world, &outcome, &stats, &stage,
       &radius_noise;
 
   int64_t robots() const { return status.dim() == 2 ? status.size(0) : -1; }
@@ -55,14 +55,14 @@ struct StateTensors {
     const Checker check{robot.device(), robot.scalar_type()};
     TORCH_CHECK(check.real == c10::kFloat || check.real == c10::kDouble,
                 "marinenav: `robot` has dtype ", check.real, ", expected float32 or float64");
-    TORCH_CHECK(status.dim() == 2 && buoy.dim() == 3 && core.dim() == 3 && stage.dim() == 2,
-                "marinenav: `status` and `stage` need 2 dimensions, `buoy` and `core` 3");
+    TORCH_CHECK(status.dim() == 2 && buoy.dim() == 3 && vortex.dim() == 3 && stage.dim() == 2,
+                "marinenav: `status` and `stage` need 2 dimensions, `buoy` and `vortex` 3");
     const int64_t stride = padded(worlds), r = robots();
     check(robot, "robot", check.real, {kRobotFields, r, stride});
     check(status, "status", c10::kInt, {r, stride});
     check(bad, "bad", c10::kInt, {r, stride});
     check(buoy, "buoy", check.real, {3, buoy.size(1), stride});
-    check(core, "core", check.real, {3, core.size(1), stride});
+    check(vortex, "vortex", check.real, {3, vortex.size(1), stride});
     check(world, "world", c10::kInt, {kWorldFields, stride});
     check(outcome, "outcome", check.real, {kOutcomeFields, stride});
     check(stage, "stage", check.real, {stage.size(0), kStageFields});
@@ -76,9 +76,9 @@ struct StateTensors {
   State<T> view(int64_t worlds, int64_t seed, int64_t first_world) const {
     return {static_cast<int>(worlds), static_cast<int>(padded(worlds)),
             static_cast<int>(robots()), static_cast<int>(buoy.size(1)),
-            static_cast<int>(core.size(1)), static_cast<int>(stage.size(0)),
+            static_cast<int>(vortex.size(1)), static_cast<int>(stage.size(0)),
             pointer<T>(robot), pointer<int32_t>(status), pointer<int32_t>(bad), pointer<T>(buoy),
-            pointer<T>(core), pointer<int32_t>(world), pointer<T>(outcome),
+            pointer<T>(vortex), pointer<int32_t>(world), pointer<T>(outcome),
             stats.numel() > 0 ? pointer<T>(stats) : nullptr, pointer<T>(stage),
             pointer<T>(radius_noise), static_cast<uint32_t>(seed),
             static_cast<uint32_t>(static_cast<uint64_t>(seed) >> 32),
@@ -135,14 +135,14 @@ inline void check_apart(const Tensor& now, const Tensor& previous, const char* n
 
 template <class Backend>
 void step(const Tensor& robot, const Tensor& status, const Tensor& bad, const Tensor& buoy,
-          const Tensor& core, const Tensor& world, const Tensor& outcome, const Tensor& stats,
+          const Tensor& vortex, const Tensor& world, const Tensor& outcome, const Tensor& stats,
           const Tensor& stage, const Tensor& radius_noise, const Tensor& action,
           const Tensor& previous_ego, const Tensor& previous_objects, const Tensor& previous_mask,
           const Tensor& ego, const Tensor& objects, const Tensor& mask, const Tensor& reward,
-          const Tensor& acted, const Tensor& ended, const Tensor& cut, const Tensor& live,
-          const Tensor& done, const Tensor& terminated, const Tensor& truncated,
+          const Tensor& acted, const Tensor& terminated, const Tensor& truncated, const Tensor& alive,
+          const Tensor& done, const Tensor& world_terminated, const Tensor& world_truncated,
           c10::ArrayRef<double> params, int64_t seed, int64_t first_world) {
-  const StateTensors tensors{robot, status, bad, buoy, core, world, outcome, stats, stage,
+  const StateTensors tensors{robot, status, bad, buoy, vortex, world, outcome, stats, stage,
                              radius_noise};
   const ObservationTensors now{ego, objects, mask};
   const ObservationTensors before{previous_ego, previous_objects, previous_mask};
@@ -163,20 +163,20 @@ void step(const Tensor& robot, const Tensor& status, const Tensor& bad, const Te
   }
   check(reward, "reward", check.real, {worlds, robots});
   check(acted, "acted", c10::kBool, {worlds, robots});
-  check(ended, "ended", c10::kBool, {worlds, robots});
-  check(cut, "cut", c10::kBool, {worlds, robots});
-  check(live, "live", c10::kBool, {worlds, robots});
+  check(terminated, "terminated", c10::kBool, {worlds, robots});
+  check(truncated, "truncated", c10::kBool, {worlds, robots});
+  check(alive, "alive", c10::kBool, {worlds, robots});
   check(done, "done", c10::kBool, {worlds});
-  check(terminated, "terminated", c10::kBool, {worlds});
-  check(truncated, "truncated", c10::kBool, {worlds});
+  check(world_terminated, "world_terminated", c10::kBool, {worlds});
+  check(world_truncated, "world_truncated", c10::kBool, {worlds});
   const c10::DeviceGuard guard(robot.device());
   dispatch(robot, [&](auto real) {
     using T = decltype(real);
     const ActionView<T> actions{discrete ? nullptr : pointer<T>(action),
                                 discrete ? pointer<int64_t>(action) : nullptr};
-    const StepView<T> out{pointer<T>(reward), pointer<bool>(acted), pointer<bool>(ended),
-                          pointer<bool>(cut), pointer<bool>(live), pointer<bool>(done),
-                          pointer<bool>(terminated), pointer<bool>(truncated)};
+    const StepView<T> out{pointer<T>(reward), pointer<bool>(acted), pointer<bool>(terminated),
+                          pointer<bool>(truncated), pointer<bool>(alive), pointer<bool>(done),
+                          pointer<bool>(world_terminated), pointer<bool>(world_truncated)};
     run_step<typename Backend::template Lanes<T>>(
         Backend::launcher(), tensors.view<T>(worlds, seed, first_world), params_from<T>(params),
         actions, before.view<T>(), now.view<T>(), static_cast<int>(now.frames()), out);
@@ -185,17 +185,17 @@ void step(const Tensor& robot, const Tensor& status, const Tensor& bad, const Te
 
 template <class Backend>
 void reset(const Tensor& robot, const Tensor& status, const Tensor& bad, const Tensor& buoy,
-           const Tensor& core, const Tensor& world, const Tensor& outcome, const Tensor& stats,
+           const Tensor& vortex, const Tensor& world, const Tensor& outcome, const Tensor& stats,
            const Tensor& stage, const Tensor& radius_noise, const OptionalTensor& only,
-           const Tensor& ego, const Tensor& objects, const Tensor& mask, const Tensor& live,
+           const Tensor& ego, const Tensor& objects, const Tensor& mask, const Tensor& alive,
            c10::ArrayRef<double> params, int64_t seed, int64_t first_world, bool skip_if_empty) {
-  const StateTensors tensors{robot, status, bad, buoy, core, world, outcome, stats, stage,
+  const StateTensors tensors{robot, status, bad, buoy, vortex, world, outcome, stats, stage,
                              radius_noise};
   const ObservationTensors now{ego, objects, mask};
   const int64_t worlds = ego.size(0), robots = tensors.robots();
   const Checker check = tensors.check(worlds);
   now.check(check, worlds, robots);
-  check(live, "live", c10::kBool, {worlds, robots});
+  check(alive, "alive", c10::kBool, {worlds, robots});
   check_mask(check, only, worlds);
   if (skip_if_empty && only.has_value() && Backend::is_empty(*only)) return;
   const c10::DeviceGuard guard(robot.device());
@@ -203,17 +203,17 @@ void reset(const Tensor& robot, const Tensor& status, const Tensor& bad, const T
     using T = decltype(real);
     run_reset<typename Backend::template Lanes<T>>(
         Backend::launcher(), tensors.view<T>(worlds, seed, first_world), params_from<T>(params),
-        pointer<bool>(only), now.view<T>(), static_cast<int>(now.frames()), pointer<bool>(live));
+        pointer<bool>(only), now.view<T>(), static_cast<int>(now.frames()), pointer<bool>(alive));
   });
 }
 
 template <class Backend>
 void observe(const Tensor& robot, const Tensor& status, const Tensor& bad, const Tensor& buoy,
-             const Tensor& core, const Tensor& world, const Tensor& outcome, const Tensor& stats,
+             const Tensor& vortex, const Tensor& world, const Tensor& outcome, const Tensor& stats,
              const Tensor& stage, const Tensor& radius_noise, const OptionalTensor& only,
              const Tensor& ego, const Tensor& objects, const Tensor& mask,
              c10::ArrayRef<double> params, int64_t seed, int64_t first_world) {
-  const StateTensors tensors{robot, status, bad, buoy, core, world, outcome, stats, stage,
+  const StateTensors tensors{robot, status, bad, buoy, vortex, world, outcome, stats, stage,
                              radius_noise};
   const ObservationTensors now{ego, objects, mask};
   const int64_t worlds = ego.size(0), robots = tensors.robots();

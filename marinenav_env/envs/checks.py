@@ -7,10 +7,11 @@ from typing import Literal, get_args
 
 import torch
 
-from marinenav_env.config import ConfigError, EnvConfig
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.placement import check_placement
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 
 InfoMode = Literal["full", "stats", "none"]

@@ -33,6 +33,8 @@ from marinenav_env.kernel import ops
 
 CONFIGURATION = ("stage", "radius_noise")
 """Tensors of the state that hold parameters: the environment's own, never a checkpoint's."""
+NAMES_BEFORE = {"core": "vortex", "live": "alive"}
+"""Tensors of the state under the names of older checkpoints."""
 INFO_FIELDS = ("phi", "step_energy", "progress", "contact")
 DISCRETE_ACTIONS = 25
 CONTINUOUS_ACTIONS = 2
@@ -42,7 +44,7 @@ class MarineNavEnv(EnvBase):
     """W worlds of several vessels among buoys and currents; batch size [W].
 
     TorchRL face: robots are the group ``"robots"`` with batch [W, R]: ``self`` [W, R, 7k],
-    ``objects`` [W, R, 5k, 5], ``mask`` [W, R, 5k], ``active`` and ``ended`` [W, R] (bool),
+    ``objects`` [W, R, 5k, 5], ``mask`` [W, R, 5k], ``alive`` and ``robot_terminated`` [W, R] (bool),
     ``action`` and ``reward`` [W, R, 1]; ``done``, ``terminated``, ``truncated`` [W, 1] belong to
     the world. `step` returns fresh tensors with the true next observation; a finished world stays
     as it is until it is reset.
@@ -107,7 +109,7 @@ class MarineNavEnv(EnvBase):
             device=device,
             dtype=dtype,
         )
-        self.live = torch.zeros(worlds, self.robots, dtype=torch.bool, device=device)
+        self.alive = torch.zeros(worlds, self.robots, dtype=torch.bool, device=device)
         self._make_specs()
 
     # ---- training path ------------------------------------------------------------------------
@@ -129,14 +131,14 @@ class MarineNavEnv(EnvBase):
             self._state,
             mask,
             out,
-            self.live,
+            self.alive,
             self._context,
             skip_if_empty=self.skip_reset_if_empty,
         )
 
     def step_into(self, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
         """One decision; `out.obs` is the true next observation, before any reset."""
-        ops.step(self._state, action, previous, out, self.live, self._context)
+        ops.step(self._state, action, previous, out, self.alive, self._context)
 
     def observe_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
         """Writes the observation of worlds as they stand."""
@@ -214,7 +216,7 @@ class MarineNavEnv(EnvBase):
 
     def _changing(self) -> dict[str, Tensor]:
         names = (f.name for f in fields(self._state) if f.name not in CONFIGURATION)
-        return {**{name: getattr(self._state, name) for name in names}, "live": self.live}
+        return {**{name: getattr(self._state, name) for name in names}, "alive": self.alive}
 
     def load_state_dict(self, state: Mapping[str, Tensor], *_: object, **__: object) -> None:
         """Restores `state_dict`'s result, from any device.
@@ -222,6 +224,7 @@ class MarineNavEnv(EnvBase):
         Raises:
             ValueError: an entry is missing or has another shape.
         """
+        state = {NAMES_BEFORE.get(name, name): value for name, value in state.items()}
         for name, tensor in self._changing().items():
             if name not in state or state[name].shape != tensor.shape:
                 found = tuple(state[name].shape) if name in state else "missing"
@@ -248,8 +251,8 @@ class MarineNavEnv(EnvBase):
             "self": real(*buffers.obs.ego.shape[2:]),
             "objects": real(*buffers.obs.objects.shape[2:]),
             "mask": real(*buffers.obs.mask.shape[2:]),
-            "active": flag(r),
-            "ended": flag(r),
+            "alive": flag(r),
+            "robot_terminated": flag(r),
         }
         if self.info_mode == "full":
             info = {name: real() for name in INFO_FIELDS}
@@ -271,13 +274,13 @@ class MarineNavEnv(EnvBase):
             {name: flag(1) for name in ("done", "terminated", "truncated")}, shape=(w,), **place
         )
 
-    def _robots(self, obs: Observation, ended: Tensor) -> TensorDict:
+    def _robots(self, obs: Observation, terminated: Tensor) -> TensorDict:
         entries = {
             "self": obs.ego,
             "objects": obs.objects,
             "mask": obs.mask,
-            "active": self.live.clone(),
-            "ended": ended,
+            "alive": self.alive.clone(),
+            "robot_terminated": terminated,
         }
         if self.info_mode == "full":
             fields_ = {
@@ -312,12 +315,12 @@ class MarineNavEnv(EnvBase):
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDict:
         mask = None if tensordict is None else tensordict.get("_reset", None)
-        ended = torch.zeros_like(self.live)
+        terminated = torch.zeros_like(self.alive)
         if mask is None:
             out = self.make_buffers()
         elif ("robots", "self") in tensordict.keys(include_nested=True):
             out = self._buffers_from(tensordict)
-            ended = tensordict["robots", "ended"] & ~mask
+            terminated = tensordict["robots", "robot_terminated"] & ~mask
         else:
             out = self.make_buffers()
             self.observe_into(out)
@@ -327,7 +330,7 @@ class MarineNavEnv(EnvBase):
             end = self._state.world_field("end")[: self.worlds].unsqueeze(-1)
             ends = {"done": end != 0, "terminated": end == 1, "truncated": end == 2}
         return TensorDict(
-            {"robots": self._robots(out.obs, ended), **ends},
+            {"robots": self._robots(out.obs, terminated), **ends},
             batch_size=self.batch_size,
             device=self.device,
         )

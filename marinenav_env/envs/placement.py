@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from marinenav_env.config import (
-    ConfigError,
     CurrentConfig,
     EnvConfig,
     PerceptionConfig,
@@ -16,6 +15,7 @@ from marinenav_env.config import (
 )
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Context, SimulatorState, Slots, StepBuffers
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 
 TRIAL_WORLDS = 256
@@ -40,7 +40,7 @@ def check_placement(name: str, stage: Stage, config: EnvConfig) -> None:
         ConfigError: names the stage, what was placed on average, and the remedy.
     """
     rows = place_trial_worlds(stage, config.scenario, config.current)
-    for kind, placed in zip(("robots", "cores", "buoys"), rows, strict=True):
+    for kind, placed in zip(("robots", "vortices", "buoys"), rows, strict=True):
         wanted = getattr(stage, kind)
         share = (placed == wanted).mean()
         if share >= LEAST_SHARE and placed.min() > 0:
@@ -68,12 +68,12 @@ def place_trial_worlds(
         perception=PerceptionConfig().noiseless(), scenario=scenario, current=current
     )
     place = {"device": torch.device("cpu"), "dtype": torch.float32}
-    slots = Slots(stage.robots, stage.buoys, stage.cores)
+    slots = Slots(stage.robots, stage.buoys, stage.vortices)
     state = SimulatorState.allocate(
         TRIAL_WORLDS, slots, (stage,), config.perception.radius_kappa, statistics=False, **place
     )
     out = StepBuffers.allocate(TRIAL_WORLDS, stage.robots, 1, **place)
-    live = torch.zeros_like(out.active)
-    ops.reset(state, None, out, live, Context(config.flat(), 0, 0), skip_if_empty=False)
-    rows = [state.world_field(name)[:TRIAL_WORLDS] for name in ("robots", "cores", "buoys")]
+    alive = torch.zeros_like(out.acted)
+    ops.reset(state, None, out, alive, Context(config.flat(), 0, 0), skip_if_empty=False)
+    rows = [state.world_field(name)[:TRIAL_WORLDS] for name in ("robots", "vortices", "buoys")]
     return torch.stack(rows).numpy()

@@ -24,13 +24,13 @@ class Stage:
     """
 
     robots: int
-    cores: int
+    vortices: int
     buoys: int
     min_distance_m: float
 
     def __post_init__(self) -> None:
         """Check the counts and the distance; see the class."""
-        for field, least in (("robots", 1), ("cores", 0), ("buoys", 0)):
+        for field, least in (("robots", 1), ("vortices", 0), ("buoys", 0)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(
@@ -46,9 +46,9 @@ class Stage:
     @property
     def label(self) -> str:
         """Short name in tables and pictures, for example ``5 robots, 4 buoys``."""
-        parts = [_counted(self.robots, "robot"), _counted(self.buoys, "buoy")]
-        if self.cores:
-            parts.append(_counted(self.cores, "core"))
+        parts = [_counted(self.robots, "robots"), _counted(self.buoys, "buoys")]
+        if self.vortices:
+            parts.append(_counted(self.vortices, "vortices"))
         return ", ".join(parts)
 
 
@@ -66,16 +66,19 @@ def labels_of(stages: Sequence[Stage]) -> list[str]:
     ]
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _counted(count: int, plural: str) -> str:
+    return f"{count} {SINGULAR[plural] if count == 1 else plural}"
+
+
+SINGULAR = {"robots": "robot", "buoys": "buoy", "vortices": "vortex"}
 
 
 PUBLISHED_STAGES: tuple[Stage, ...] = (
-    Stage(robots=3, cores=0, buoys=0, min_distance_m=30.0),
-    Stage(robots=4, cores=0, buoys=0, min_distance_m=35.0),
-    Stage(robots=5, cores=0, buoys=0, min_distance_m=40.0),
-    Stage(robots=5, cores=0, buoys=2, min_distance_m=40.0),
-    Stage(robots=5, cores=0, buoys=3, min_distance_m=40.0),
-    Stage(robots=5, cores=0, buoys=4, min_distance_m=40.0),
+    Stage(robots=3, vortices=0, buoys=0, min_distance_m=30.0),
+    Stage(robots=4, vortices=0, buoys=0, min_distance_m=35.0),
+    Stage(robots=5, vortices=0, buoys=0, min_distance_m=40.0),
+    Stage(robots=5, vortices=0, buoys=2, min_distance_m=40.0),
+    Stage(robots=5, vortices=0, buoys=3, min_distance_m=40.0),
+    Stage(robots=5, vortices=0, buoys=4, min_distance_m=40.0),
 )
 """The curriculum of the published training, one stage per sixth of the run, and its evaluation."""

@@ -45,7 +45,7 @@ class Slots(NamedTuple):
 
     robots: int
     buoys: int
-    cores: int
+    vortices: int
 
 
 @functools.lru_cache(maxsize=16)
@@ -75,7 +75,7 @@ class SimulatorState:
     buoy: Tensor  # [3, B, stride] real: x, y, radius (m)
     # [3, C, stride] real: x, y (m), circulation (m^2/s). > 0 is published as "clockwise"; on a
     # chart with north up that water turns counter-clockwise (docs/physics.md).
-    core: Tensor
+    vortex: Tensor
     world: Tensor  # [len(WORLD_FIELDS), stride] int32
     outcome: Tensor  # [len(OUTCOME_FIELDS), stride] real, of each world's last finished episode
     stats: Tensor  # [S, len(STATS), stride] real, sums over finished episodes; empty if off
@@ -111,7 +111,7 @@ class SimulatorState:
             status=integer(slots.robots, stride),
             bad=integer(slots.robots, stride),
             buoy=real(3, slots.buoys, stride),
-            core=real(3, slots.cores, stride),
+            vortex=real(3, slots.vortices, stride),
             world=world,
             outcome=real(len(OUTCOME_FIELDS), stride),
             stats=real(len(stages), len(STATS), stride) if statistics else real(0),
@@ -143,9 +143,9 @@ class StepBuffers:
     frames: Observation
     obs: Observation
     reward: Tensor  # [W, R] real, 0 where the robot did not act
-    active: Tensor  # [W, R] bool, robots that acted in this step
+    acted: Tensor  # [W, R] bool, robots that acted in this step
     terminated: Tensor  # [W, R] bool, reached their goal or collided in this step
-    truncated: Tensor  # [W, R] bool, acted, did not end, but their world hit the step limit
+    truncated: Tensor  # [W, R] bool, acted, did not terminate, but their world ended
     done: Tensor  # [W] bool, the world's episode is over
     world_terminated: Tensor  # [W] bool
     world_truncated: Tensor  # [W] bool

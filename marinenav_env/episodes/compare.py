@@ -33,7 +33,7 @@ class Replayed:
         reward: [T, R].
         collision: [T, R] (bool).
         reach_goal: [T, R] (bool).
-        live: whether the robot goes on after the decision [T, R] (bool).
+        alive: whether the robot goes on after the decision [T, R] (bool).
         phi: turn COLREGs ask for [rad], 0 where none applies [T + 1, R].
         ego: own state as observed [T + 1, R, 7].
         objects: observed objects [T + 1, R, K, 5].
@@ -44,7 +44,7 @@ class Replayed:
     reward: np.ndarray
     collision: np.ndarray
     reach_goal: np.ndarray
-    live: np.ndarray
+    alive: np.ndarray
     phi: np.ndarray
     ego: np.ndarray
     objects: np.ndarray
@@ -151,7 +151,7 @@ def compare(
         "velocity": _difference(found[:, VELOCITIES], states[:, VELOCITIES]),
         "thrust_n": _difference(found[:, THRUSTS], states[:, THRUSTS]),
     }
-    goes_on = np.roll(acted, -1, axis=0)[:-1] != replayed.live[:-1]
+    goes_on = np.roll(acted, -1, axis=0)[:-1] != replayed.alive[:-1]
     wrong = int((goes_on & acted[:-1] & sure[1:-1]).sum())
     recorded = episode.recorded
     if recorded is not None:
@@ -178,7 +178,7 @@ def _compare_answers(
     applies = replayed.phi > 0.0
     counted = replayed.mask.sum(axis=-1) == recorded.obs.count
     wrong = ((applies != recorded.apply_colregs) | ~counted) & seen & sure
-    gone = (recorded.dones != ~replayed.live) & acted & sure[1:] & (recorded.infos != TOO_LONG)
+    gone = (recorded.dones != ~replayed.alive) & acted & sure[1:] & (recorded.infos != TOO_LONG)
 
     both = seen[1:] & applies[1:] & recorded.apply_colregs[1:]
     phi, known_phi = replayed.phi[1:][both], recorded.phi[both]

@@ -9,7 +9,6 @@ from types import MappingProxyType
 import numpy as np
 
 from marinenav_env.config import (
-    ConfigError,
     CurrentConfig,
     EnvConfig,
     EpisodeConfig,
@@ -20,6 +19,7 @@ from marinenav_env.config import (
 )
 from marinenav_env.episodes.format import Episode
 from marinenav_env.episodes.sections import EnvSettings, Perception, Vessels
+from marinenav_env.fields import ConfigError
 
 SAME_NAME = (
     *("dt", "length", "width", "izz", "x_dot_u", "y_dot_v", "y_dot_r", "n_dot_r", "n_dot_v"),

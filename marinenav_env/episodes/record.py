@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marinenav_env.config import ConfigError
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.state import NEAREST_OBJECTS, ROBOT_FIELDS, WORLD_FIELDS
@@ -17,6 +16,7 @@ from marinenav_env.episodes.format import Episode
 from marinenav_env.episodes.recordings import STATES, ObservationLog, Recording
 from marinenav_env.episodes.sections import Buoys, Cores, Missions
 from marinenav_env.episodes.snapshots import Snapshot, snapshot
+from marinenav_env.fields import ConfigError
 
 Policy = Callable[[Observation], Tensor]
 
@@ -53,7 +53,7 @@ def record_episodes(
     env.reset_into(now)
     _check_worlds(env)
     rows, actions = [snapshot(env, now)], []
-    while rows[-1]["live"].any():
+    while rows[-1]["alive"].any():
         seen = Observation(*(part.to(policy_dtype) for part in now.obs))
         action = act(seen).to(torch.int64 if env.discrete else torch.float64)
         if not env.discrete:
@@ -100,11 +100,13 @@ def _episode(
     counts = dict(zip(WORLD_FIELDS, state.world[:, world].tolist(), strict=True))
     robots = counts["robots"]
     table = {name: value[:, :robots] for name, value in table.items()}
-    acted = table["live"][:-1]
+    acted = table["alive"][:-1]
     taken = acted.sum(axis=0)
     rows = state.robot[:, :robots, world].cpu().double().numpy()
     x, y, radius = state.buoy[:, : counts["buoys"], world].cpu().double().numpy()
-    core_x, core_y, circulation = state.core[:, : counts["cores"], world].cpu().double().numpy()
+    core_x, core_y, circulation = (
+        state.vortex[:, : counts["vortices"], world].cpu().double().numpy()
+    )
     start = table["states"][0]
     return Episode(
         env=settings_of(env.config, seed, robots),
@@ -144,7 +146,7 @@ def _recording(env: MarineNavEnv, table: Snapshot, acted: np.ndarray, decisions:
     table = {name: value[: decisions + 1] for name, value in table.items()}
     collision, reach_goal = table["collision"][1:], table["reach_goal"][1:]
     ended = collision | reach_goal
-    cut = acted & ~ended & ~table["live"][1:]
+    cut = acted & ~ended & ~table["alive"][1:]
     late = cut & (np.arange(1, decisions + 1)[:, None] >= env.config.episode.max_steps)
     infos = np.full(acted.shape, "normal", dtype=f"<U{max(map(len, STATES))}")
     infos[late] = "too long episode"

@@ -22,7 +22,7 @@ def snapshot(env: MarineNavEnv, buffers: StepBuffers) -> Snapshot:
 
     Returns:
         ``states`` (trajectory rows), ``reward``, ``energy`` of the decision, flags ``collision``,
-        ``reach_goal`` and ``live`` (the robot goes on), ``phi`` (0 where COLREGs do not apply), and
+        ``reach_goal`` and ``alive`` (under way), ``phi`` (0 where COLREGs do not apply), and
         the observation ``ego``, ``objects``, ``mask``.
     """
     rows = env.state.robot[:, :, : env.worlds].permute(2, 1, 0)
@@ -33,7 +33,7 @@ def snapshot(env: MarineNavEnv, buffers: StepBuffers) -> Snapshot:
         "energy": rows[..., ROBOT_FIELDS.index("step_energy")],
         "collision": status & STATUS_COLLIDED != 0,
         "reach_goal": status & STATUS_REACHED != 0,
-        "live": env.live,
+        "alive": env.alive,
         "phi": rows[..., ROBOT_FIELDS.index("phi")],
         "ego": buffers.obs.ego,
         "objects": buffers.obs.objects,

@@ -64,11 +64,11 @@ def env_for(
     slots = Slots(
         robots=max(episode.robots for episode in episodes),
         buoys=max(len(episode.buoys.r) for episode in episodes),
-        cores=max(len(episode.cores.gamma) for episode in episodes),
+        vortices=max(len(episode.cores.gamma) for episode in episodes),
     )
     return MarineNavEnv(
         worlds,
-        stages=(Stage(robots=1, cores=0, buoys=0, min_distance_m=0.0),),
+        stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
         config=config,
         discrete=first.continuous is False,
         device=device,
@@ -88,7 +88,7 @@ def place_worlds(env: MarineNavEnv, placements: Sequence[Placement]) -> None:
     state = env.state
     robot = np.zeros((len(ROBOT_FIELDS), env.slots.robots, env.worlds))
     buoy = np.zeros((3, env.slots.buoys, env.worlds))
-    core = np.zeros((3, env.slots.cores, env.worlds))
+    core = np.zeros((3, env.slots.vortices, env.worlds))
     world = np.zeros((len(WORLD_FIELDS), env.worlds), dtype=np.int32)
     active = np.zeros((env.slots.robots, env.worlds), dtype=bool)
     for index, (episode, step) in enumerate(placements):
@@ -104,18 +104,18 @@ def place_worlds(env: MarineNavEnv, placements: Sequence[Placement]) -> None:
         )
         counts = {
             "robots": episode.robots,
-            "cores": len(episode.cores.gamma),
+            "vortices": len(episode.cores.gamma),
             "buoys": len(episode.buoys.r),
             "step": step,
             "end": WORLD_RUNNING,
         }
         for name, value in counts.items():
             world[WORLD_FIELDS.index(name), index] = value
-    for target, source in ((state.robot, robot), (state.buoy, buoy), (state.core, core)):
+    for target, source in ((state.robot, robot), (state.buoy, buoy), (state.vortex, core)):
         target[..., : env.worlds].copy_(torch.from_numpy(source))
     state.world[:, : env.worlds].copy_(torch.from_numpy(world))
     state.status[:, : env.worlds].copy_(torch.from_numpy(active * np.int32(STATUS_ACTIVE)))
-    env.live.copy_(torch.from_numpy(active.T.copy()))
+    env.alive.copy_(torch.from_numpy(active.T.copy()))
 
 
 def _robot_rows(episode: Episode, step: int) -> np.ndarray:

@@ -87,7 +87,7 @@ def step(
     action: Tensor,
     previous: StepBuffers,
     out: StepBuffers,
-    live: Tensor,
+    alive: Tensor,
     context: Context,
 ) -> None:
     """One decision of every world: motion, observation, reward, ends.
@@ -97,7 +97,7 @@ def step(
         action: [W, R, 2] real in [-1, 1], or [W, R] int64 in 0..24.
         previous: holds the observation before the step (read for older frames only).
         out: written whole; `out.obs` is the true next observation.
-        live: [W, R] bool, written: robots that act in the coming decision.
+        alive: [W, R] bool, written: robots that act in the coming decision.
         context: parameters, seed and first world.
     """
     _ops.step(
@@ -106,10 +106,10 @@ def step(
         *previous.frames,
         *out.frames,
         out.reward,
-        out.active,
+        out.acted,
         out.terminated,
         out.truncated,
-        live,
+        alive,
         out.done,
         out.world_terminated,
         out.world_truncated,
@@ -128,7 +128,7 @@ def reset(
     state: SimulatorState,
     only: Tensor | None,
     out: StepBuffers,
-    live: Tensor,
+    alive: Tensor,
     context: Context,
     *,
     skip_if_empty: bool,
@@ -139,7 +139,7 @@ def reset(
         state: changed in place.
         only: [W] bool, the worlds to place; None for all. Other worlds' rows stay untouched.
         out: only the observation rows of the placed worlds are written.
-        live: [W, R] bool, rows of the placed worlds written.
+        alive: [W, R] bool, rows of the placed worlds written.
         context: parameters, seed and first world.
         skip_if_empty: look at `only` first and launch nothing if it is all False (CPU; on CUDA
             the host may not look, so the kernels always run and each thread leaves at once).
@@ -148,7 +148,7 @@ def reset(
         *state.tensors(),
         only,
         *out.frames,
-        live,
+        alive,
         context.params,
         context.seed,
         context.first_world,
@@ -161,9 +161,7 @@ def _reset_fake(*_: object) -> None:
     return None
 
 
-def observe(
-    state: SimulatorState, only: Tensor | None, out: StepBuffers, context: Context
-) -> None:
+def observe(state: SimulatorState, only: Tensor | None, out: StepBuffers, context: Context) -> None:
     """Writes the observation of worlds as they stand (arguments as in `reset`).
 
     Sensor noise depends on the world, episode, step and robot only, so this gives the numbers

@@ -43,13 +43,13 @@ class Work(NamedTuple):
     operations: float
 
 
-def work_of_robot_step(robots: int, buoys: int, cores: int) -> Work:
+def work_of_robot_step(robots: int, buoys: int, vortices: int) -> Work:
     """Count the work of one robot-step in a world of so many things, with sensor noise."""
     per_robot = NUMBER * (ROBOT_READ + ROBOT_WRITTEN + OBSERVATION + REWARD)
     per_robot += CONTINUOUS_ACTION + ROBOT_FLAGS * FLAG
-    per_world = NUMBER * (WORLD_NUMBERS + OBJECT_NUMBERS * (buoys + cores)) + WORLD_FLAGS * FLAG
+    per_world = NUMBER * (WORLD_NUMBERS + OBJECT_NUMBERS * (buoys + vortices)) + WORLD_FLAGS * FLAG
     objects = robots - 1 + buoys
-    operations = MOTION + LOOK + PER_OBJECT * objects + PER_CORE * cores
+    operations = MOTION + LOOK + PER_OBJECT * objects + PER_CORE * vortices
     return Work(per_robot + per_world / robots, operations)
 
 

@@ -59,13 +59,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--worlds", nargs="+", type=_positive, help="of step and inference")
     parser.add_argument("--resets", nargs="+", choices=RESETS, help="of step (default all)")
-    parser.add_argument("--cores", nargs="+", type=int, help="vortex cores of step (default 0 4)")
+    parser.add_argument("--vortices", "--cores", nargs="+", type=int, help="of step (default 0 4)")
     parser.add_argument("--robots", type=_positive, default=5)
     parser.add_argument("--buoys", type=int, default=4)
     parser.add_argument("--min-distance", type=float, default=40.0, help="start to goal, in metres")
     parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="of inference and train")
     parser.add_argument("--train-worlds", type=_positive)
-    parser.add_argument("--replay-ratios", nargs="+", type=_above_zero, help="of train")
+    parser.add_argument(
+        "--samples-per-insert", "--replay-ratios", nargs="+", type=_above_zero, help="of train"
+    )
     parser.add_argument("--batch-size", type=_positive, help="of train")
     parser.add_argument("--threads", type=_positive, help="CPU threads (default: torch's choice)")
     parser.add_argument("--quick", action="store_true", help="few short rows, within 30 s")
@@ -85,17 +87,17 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     few = options.quick
     options.worlds = options.worlds or ([4096] if few else list(WORLDS))
     options.resets = options.resets or list(RESETS)
-    options.cores = [0, 4] if options.cores is None else options.cores
+    options.vortices = [0, 4] if options.vortices is None else options.vortices
     options.agents = options.agents or (["AC-IQN"] if few else list(AGENTS))
     worlds, ratio, batch = training_sizes(options.device)
     options.train_worlds = options.train_worlds or worlds
-    options.replay_ratios = options.replay_ratios or [ratio]
+    options.samples_per_insert = options.samples_per_insert or [ratio]
     options.batch_size = options.batch_size or batch
     return options
 
 
 def training_sizes(device: str) -> tuple[int, float, int]:
-    """Return worlds, replay ratio and batch of training, unless others are asked for.
+    """Return worlds, samples per insert and batch of training, unless others are asked for.
 
     On a GPU those of the preset `scale`; on a CPU the published ratio of 5.1 gradient samples per
     stored robot transition.
@@ -103,7 +105,7 @@ def training_sizes(device: str) -> tuple[int, float, int]:
     if device == "cpu":
         return 64, 5.1, 256
     config, _, _ = load_config(preset="scale")
-    return config.worlds, config.updates.replay_ratio, config.updates.batch_size
+    return config.worlds, config.updates.samples_per_insert, config.updates.batch_size
 
 
 def _positive(text: str) -> int:
@@ -131,10 +133,10 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         "min_distance_m": options.min_distance,
     }
     if "step" in options.modes:
-        for cores in options.cores:
+        for vortices in options.vortices:
             for resets in options.resets:
                 for worlds in options.worlds:
-                    yield Case("step", device, worlds, cores=cores, resets=resets, **world)
+                    yield Case("step", device, worlds, vortices=vortices, resets=resets, **world)
     if "inference" in options.modes:
         first, *_ = options.agents
         pairs = [(first, worlds) for worlds in options.worlds]
@@ -142,14 +144,14 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         for agent, worlds in dict.fromkeys(pairs):
             yield Case("inference", device, worlds, agent=agent, **world)
     if "train" in options.modes:
-        for ratio in options.replay_ratios:
+        for ratio in options.samples_per_insert:
             for agent in options.agents:
                 yield Case(
                     "train",
                     device,
                     options.train_worlds,
                     agent=agent,
-                    replay_ratio=ratio,
+                    samples_per_insert=ratio,
                     batch_size=options.batch_size,
                     **world,
                 )
@@ -193,7 +195,7 @@ def measure(
         else:
             row = measure_simulator(case, effort)
         if case.mode == "step" and peaks is not None:
-            work = work_of_robot_step(case.robots, case.buoys, case.cores)
+            work = work_of_robot_step(case.robots, case.buoys, case.vortices)
             row |= bound_of(work, peaks)
             row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
         record["rows"].append(row)
@@ -220,14 +222,14 @@ def write_record(path: Path | None, record: dict[str, Any]) -> None:
 def main_table(title: str) -> Table:
     """Return the empty table of rows."""
     table = Table(title=title)
-    for name in ("mode", "agent", "worlds", "cores", "resets"):
+    for name in ("mode", "agent", "worlds", "vortices", "resets"):
         table.add_column(name)
     for name in (
         "robot-steps/s",
         "per CPU s",
         "world-steps/s",
         "active",
-        "replay ratio",
+        "samples per insert",
         "MiB",
         "growth KiB",
     ):
@@ -238,12 +240,12 @@ def main_table(title: str) -> Table:
 
 def add_to(table: Table, row: dict[str, Any]) -> None:
     """Add a row of the record to the table."""
-    ratio = row["replay_ratio"]
+    ratio = row["samples_per_insert"]
     table.add_row(
         row["mode"],
         row["agent"] or "",
         f"{row['worlds']:,}",
-        str(row["cores"]),
+        str(row["vortices"]),
         row["resets"],
         f"{row['robot_steps_per_s']:,.0f}",
         f"{row['robot_steps_per_cpu_s']:,.0f}" if row["device"] == "cpu" else "",

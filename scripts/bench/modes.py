@@ -52,7 +52,7 @@ class Case:
         min_distance_m: from start to goal [m].
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
         agent: of inference and training.
-        replay_ratio: gradient samples per stored robot transition.
+        samples_per_insert: gradient samples per stored robot transition.
         batch_size: of an update.
         skip_reset_if_empty: as in `MarineNavEnv`.
     """
@@ -62,18 +62,18 @@ class Case:
     worlds: int
     robots: int = 5
     buoys: int = 4
-    cores: int = 0
+    vortices: int = 0
     min_distance_m: float = 40.0
     resets: str = "natural"
     agent: str | None = None
-    replay_ratio: float | None = None
+    samples_per_insert: float | None = None
     batch_size: int | None = None
     skip_reset_if_empty: bool = True
 
     @property
     def stage(self) -> Stage:
         """The scenario of every world."""
-        return Stage(self.robots, self.cores, self.buoys, self.min_distance_m)
+        return Stage(self.robots, self.vortices, self.buoys, self.min_distance_m)
 
 
 class Repeat(NamedTuple):
@@ -200,14 +200,14 @@ def row_of(case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory)
         "worlds": case.worlds,
         "robots": case.robots,
         "buoys": case.buoys,
-        "cores": case.cores,
+        "vortices": case.vortices,
         "resets": case.resets,
         "robot_steps_per_s": statistics.median(rates),
         "world_steps_per_s": statistics.median(worlds),
         "robot_steps_per_cpu_s": statistics.median(
             repeat.robot_steps / repeat.cpu_seconds for repeat in repeats
         ),
-        "replay_ratio": None,
+        "samples_per_insert": None,
         "memory_bytes": before.held,
         "memory_growth_bytes": after.growth_since(before),
         "slowest_repeat_robot_steps_per_s": min(rates),

@@ -32,7 +32,7 @@ from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.run.provenance import versions
 
 INTERVALS = 4
-FIGURES = ("robot_steps_per_s", "gradient_samples_per_s", "replay_ratio")
+FIGURES = ("robot_steps_per_s", "gradient_samples_per_s", "samples_per_insert")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -139,11 +139,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 content = (json.dumps({**record, "rows": rows}, indent=1) + "\n").encode()
                 write_atomically(options.json, lambda file, text=content: file.write(text))
     table = Table(title=f"{options.agent} on {options.device}")
-    for name in ("processes", "robot-steps/s", "gradient samples/s", "replay ratio"):
+    for name in ("processes", "robot-steps/s", "gradient samples/s", "samples per insert"):
         table.add_column(name, justify="right")
     for row in rows:
         rates = (f"{row[name]:,.0f}" for name in FIGURES[:2])
-        table.add_row(str(row["processes"]), *rates, f"{row['replay_ratio']:.2f}")
+        table.add_row(str(row["processes"]), *rates, f"{row['samples_per_insert']:.2f}")
     Console().print(table)
     return 0
 

@@ -105,16 +105,16 @@ def filled_replay(entries: int, prioritized: bool, device: torch.device) -> Devi
 
 
 def store_random_row(replay: DeviceReplay) -> Callable[[], None]:
-    """Return what stores the same random row, four in five robots active, again and again."""
+    """Return what stores the same random row, four in five robots acted, again and again."""
     grid, device = (WORLDS, ROBOTS), replay.device
     obs, next_obs = (
         Observation(*(torch.rand(*grid, *shape, device=device) for shape in ((7,), (5, 5), (5,))))
         for _ in range(2)
     )
     action, reward = torch.rand(*grid, 2, device=device), torch.rand(grid, device=device)
-    active = torch.rand(grid, device=device) < 0.8
-    ended = active & (torch.rand(grid, device=device) < 0.01)
-    flags = (active, ended, torch.zeros_like(ended))
+    acted = torch.rand(grid, device=device) < 0.8
+    ended = acted & (torch.rand(grid, device=device) < 0.01)
+    flags = (acted, ended, torch.zeros_like(ended))
     return lambda: replay.store(obs, action, reward, *flags, next_obs)
 
 

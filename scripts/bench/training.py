@@ -100,11 +100,11 @@ def training_config(case: Case) -> TrainConfig:
     overrides = {
         "worlds": case.worlds,
         "total_steps": 10**12,
-        "updates.replay_ratio": case.replay_ratio,
+        "updates.samples_per_insert": case.samples_per_insert,
         "updates.batch_size": case.batch_size,
         "updates.warmup_transitions": 0,
         "replay.capacity": min(max(wanted, FEWEST_ROWS * slots), MOST_ROWS * slots),
-        # The trainer corrects the replay ratio over the shortest of its intervals.
+        # The trainer corrects the samples per insert over the shortest of its intervals.
         **{f"{name}.interval_steps": LOG_EVERY * case.worlds for name in INTERVALS},
     }
     config, _, _ = load_config(
@@ -162,8 +162,8 @@ def _learning(case: Case, repeats: Sequence[Repeat], updates: int) -> dict[str, 
     acted = sum(repeat.robot_steps for repeat in repeats)
     decisions = sum(repeat.decisions for repeat in repeats)
     return {
-        "replay_ratio": samples / acted,
-        "replay_ratio_asked": case.replay_ratio,
+        "samples_per_insert": samples / acted,
+        "samples_per_insert_asked": case.samples_per_insert,
         "batch_size": case.batch_size,
         "gradient_samples_per_s": samples / seconds,
         "updates_per_iteration": updates / decisions,

@@ -97,7 +97,7 @@ void test_bad_actions(const Inputs& inputs, const std::string& type) {
   for (int kind = 0; kind < 2; ++kind) {
     Worlds<T> worlds(inputs, kCases[0].shape);
     const State<T> s = worlds.state(3);
-    run_reset<V>(InOrder{}, s, worlds.params, nullptr, worlds.odd.view(), 1, worlds.live.data());
+    run_reset<V>(InOrder{}, s, worlds.params, nullptr, worlds.odd.view(), 1, worlds.alive.data());
     for (size_t i = 0; i < worlds.discrete.size(); ++i) {
       worlds.continuous[2 * i + i % 2] = continuous[i % 4];
       worlds.discrete[i] = discrete[i % 4];

@@ -68,7 +68,7 @@ struct Worlds {
   std::vector<int32_t> status, bad, world;
   std::vector<int64_t> discrete;
   ObservationRows<T> even, odd;
-  Flags acted, terminated, truncated, live, done, world_terminated, world_truncated;
+  Flags acted, terminated, truncated, alive, done, world_terminated, world_truncated;
 
   Worlds(const Inputs& inputs, const Shape& shape)
       : n(shape),
@@ -92,7 +92,7 @@ struct Worlds {
         acted(reward.size()),
         terminated(reward.size()),
         truncated(reward.size()),
-        live(reward.size()),
+        alive(reward.size()),
         done(n.worlds),
         world_terminated(n.worlds),
         world_truncated(n.worlds) {
@@ -111,7 +111,7 @@ struct Worlds {
   }
   StepView<T> results() {
     return {reward.data(),      acted.data(),          terminated.data(), truncated.data(),
-            live.data(),        done.data(),           world_terminated.data(),
+            alive.data(),        done.data(),           world_terminated.data(),
             world_truncated.data()};
   }
 
@@ -126,7 +126,7 @@ struct Worlds {
     auto whole = [&](const auto& tensor) { d.add(tensor.data(), tensor.size()); };
     for (ObservationRows<T>* o : {&even, &odd}) whole(o->ego), whole(o->objects), whole(o->mask);
     whole(reward);
-    for (Flags* f : {&acted, &terminated, &truncated, &live, &done, &world_terminated,
+    for (Flags* f : {&acted, &terminated, &truncated, &alive, &done, &world_terminated,
                      &world_truncated})
       whole(f->bytes);
     return d.value;
@@ -156,7 +156,7 @@ Rollout rollout(const Inputs& inputs, const Shape& shape, bool discrete, int ste
                              discrete ? worlds.discrete.data() : nullptr};
   Rollout result;
   run_reset<V>(launcher, s, worlds.params, nullptr, worlds.odd.view(), shape.frames,
-               worlds.live.data());
+               worlds.alive.data());
   result.digests.push_back(worlds.digest());
   for (int t = 0; t < steps; ++t) {
     for (size_t i = 0; i < worlds.discrete.size(); ++i) {
@@ -171,7 +171,7 @@ Rollout rollout(const Inputs& inputs, const Shape& shape, bool discrete, int ste
                 worlds.results());
     result.digests.push_back(worlds.digest());
     run_reset<V>(launcher, s, worlds.params, worlds.done.data(), after.view(), shape.frames,
-                 worlds.live.data());
+                 worlds.alive.data());
     result.digests.push_back(worlds.digest());
   }
   auto booked = [&](int field) {

@@ -20,8 +20,8 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import StepBuffers
 from marinenav_env.kernel import ops
 
-CROWDED = Stage(robots=5, cores=2, buoys=3, min_distance_m=12.0)
-SPARSE = Stage(robots=2, cores=0, buoys=0, min_distance_m=20.0)
+CROWDED = Stage(robots=5, vortices=2, buoys=3, min_distance_m=12.0)
+SPARSE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=20.0)
 
 
 def eventful(max_steps: int = 30) -> EnvConfig:
@@ -85,7 +85,7 @@ def episodes(env: MarineNavEnv, steps: int) -> Iterator[dict[str, Tensor]]:
 
 def _current(env: MarineNavEnv, out: StepBuffers) -> dict[str, Tensor]:
     rows = {f"current.{name}": value.clone() for name, value in out.obs._asdict().items()}
-    return rows | {"current.live": env.live.clone()}
+    return rows | {"current.alive": env.alive.clone()}
 
 
 def record(env: MarineNavEnv, steps: int) -> dict[str, Tensor]:

@@ -142,7 +142,7 @@ def learn(problem: Problem, agent: Agent, plan: Plan, goal: float) -> float:
         prioritized=agent.config.prioritized,
     )
     replay = DeviceReplay(config, TransitionLayout.of(first, policy.explore(first)), "cpu")
-    active = torch.ones(plan.worlds, 1, dtype=torch.bool)
+    acted = torch.ones(plan.worlds, 1, dtype=torch.bool)
     age = torch.randint(problem.limit, (plan.worlds,))  # so that not all are cut at once
     best = -math.inf
     for step in range(1, plan.steps + 1):
@@ -155,7 +155,7 @@ def learn(problem: Problem, agent: Agent, plan: Plan, goal: float) -> float:
             now,
             action,
             plan.reward_scale * reward.unsqueeze(1),
-            active,
+            acted,
             ended.unsqueeze(1),
             cut_off.unsqueeze(1),
             one_robot(problem.observe(state)),

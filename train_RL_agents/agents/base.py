@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
 from marinenav_env.envs.observation import Observation
-from marinenav_env.fields import Settings, SettingsError, setting
+from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import (
     EGO_MAGNITUDE,
@@ -174,7 +174,7 @@ class Agent(nn.Module, abc.ABC):
         A setting that the agent learned with may be given too, with the value it has.
 
         Raises:
-            SettingsError: the agent learned with another value, or it has no setting of the name,
+            ConfigError: the agent learned with another value, or it has no setting of the name,
                 or the value is out of its bounds.
         """
         for name, value in settings.items():
@@ -190,7 +190,7 @@ class Agent(nn.Module, abc.ABC):
                 )
             else:
                 remedy = f"agent {self.name} has no such setting, so leave it out"
-            raise SettingsError(f"{name} is {value!r}: {remedy}")
+            raise ConfigError(f"{name} is {value!r}: {remedy}")
         self.config = dataclasses.replace(self.config, **settings)
 
     @torch.no_grad()

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from marinenav_env.envs.observation import Observation
-from marinenav_env.fields import SettingsError, setting
+from marinenav_env.fields import ConfigError, setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
 from train_RL_agents.agents.batch import Batch
@@ -61,7 +61,7 @@ class RainbowConfig(AgentConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.v_min >= self.v_max:
-            raise SettingsError(f"v_min is {self.v_min}: give less than v_max, {self.v_max}")
+            raise ConfigError(f"v_min is {self.v_min}: give less than v_max, {self.v_max}")
 
 
 class NoisyLinear(nn.Module):

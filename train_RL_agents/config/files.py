@@ -10,9 +10,12 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from marinenav_env.fields import SettingsError, build, convert, nearest, plain
+from marinenav_env.fields import ConfigError, build, convert, nearest, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
+
+KEYS_BEFORE = {"updates": {"replay_ratio": "samples_per_insert"}, "stages": {"cores": "vortices"}}
+"""By section, the keys of older versions, which files and command lines may still have."""
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -49,7 +52,7 @@ def load_config(
         file names one.
 
     Raises:
-        SettingsError: a file is missing or damaged, a key unknown, or a value wrong.
+        ConfigError: a file is missing or damaged, a key unknown, or a value wrong.
     """
     layers = []
     if preset is not None:
@@ -59,7 +62,7 @@ def load_config(
     layers.append(_read_overrides(overrides))
     name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
     if name not in AGENTS:
-        raise SettingsError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
+        raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
     agent_file = CONFIGS / f"{name.lower().replace('-', '_')}.yaml"
     merged = OmegaConf.merge(*([_read(agent_file)] if agent_file.exists() else []), *layers)
     values = OmegaConf.to_container(merged, resolve=True)
@@ -67,7 +70,7 @@ def load_config(
     output = values.pop("output", None)
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
     if not seeds:
-        raise SettingsError("seed is empty: give at least one")
+        raise ConfigError("seed is empty: give at least one")
     values["seed"] = seeds[0]
     return config_from_plain(values), seeds, output
 
@@ -76,11 +79,12 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     """Build a `TrainConfig` from nested dictionaries, as `settings.plain` gives them.
 
     Raises:
-        SettingsError: a key is unknown, or a value has a wrong type or is out of its bounds.
+        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
+    values = with_present_keys(values)
     name = values.get("agent", TrainConfig.agent)
     if name not in AGENTS:
-        raise SettingsError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
+        raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
     return build(TrainConfig, values, concrete={"algorithm": AGENTS[name].Config})
 
 
@@ -88,9 +92,22 @@ def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig
     """Return the settings with those of the top level changed by ``key=value``.
 
     Raises:
-        SettingsError: a key is unknown, or a value has a wrong type or is out of its bounds.
+        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
     return config_from_plain({**plain(config), **_read_overrides(overrides)})
+
+
+def with_present_keys(values: Any, section: str = "") -> Any:
+    """Return nested settings with the keys of older versions under their names of today."""
+    if isinstance(values, Mapping):
+        before = KEYS_BEFORE.get(section, {})
+        return {
+            before.get(key, key): with_present_keys(value, str(key))
+            for key, value in values.items()
+        }
+    if isinstance(values, list | tuple):
+        return [with_present_keys(value, section) for value in values]
+    return values
 
 
 def presets() -> list[str]:
@@ -101,7 +118,7 @@ def presets() -> list[str]:
 
 def _preset_file(name: str) -> Path:
     if name not in presets():
-        raise SettingsError(f"preset is {name!r}: choose one of {', '.join(presets())}")
+        raise ConfigError(f"preset is {name!r}: choose one of {', '.join(presets())}")
     return CONFIGS / f"{name}.yaml"
 
 
@@ -109,36 +126,37 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         values = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
     except FileNotFoundError as error:
-        raise SettingsError(f"no file {str(path)!r}: check the name given to --config") from error
+        raise ConfigError(f"no file {str(path)!r}: check the name given to --config") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise SettingsError(f"{path} is not readable YAML or JSON: {error}") from error
+        raise ConfigError(f"{path} is not readable YAML or JSON: {error}") from error
     if not isinstance(values, dict):
-        raise SettingsError(f"{path} holds no settings: write 'key: value' lines")
+        raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
         return _from_published(values)
-    return values
+    return with_present_keys(values)
 
 
 def _read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
     for override in overrides:
         if "=" not in override or override.startswith(("-", "=")):
-            raise SettingsError(f"{override!r} is no setting: write key=value, with dotted keys")
+            raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")
     try:
-        return OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
+        values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
     except (yaml.YAMLError, OmegaConfBaseException) as error:
-        raise SettingsError(f"{list(overrides)} cannot be read: {error}") from error
+        raise ConfigError(f"{list(overrides)} cannot be read: {error}") from error
+    return with_present_keys(values)
 
 
 def _from_published(values: Mapping[str, Any]) -> dict[str, Any]:
     """Translate the published training JSON into this project's keys."""
     for key in values:
         if key not in PUBLISHED_KEYS:
-            raise SettingsError(
+            raise ConfigError(
                 f"unknown setting {key!r} in a published training file: the nearest valid one is "
                 f"{nearest(key, PUBLISHED_KEYS)!r}"
             )
     if values.get("imitation_learning"):
-        raise SettingsError("imitation_learning is true: it is not offered here, set it to false")
+        raise ConfigError("imitation_learning is true: it is not offered here, set it to false")
     names = {
         "agent_type": "agent",
         "seed": "seed",
@@ -164,16 +182,16 @@ def _schedule(values: Any, where: str, first_key: str) -> tuple[list[list], list
     """Return the stages of a published schedule and its column ``first_key``."""
     keys = (first_key, *SCHEDULE_KEYS)
     if not isinstance(values, Mapping):
-        raise SettingsError(f"{where} is {values!r}: give an object with the lists {keys}")
+        raise ConfigError(f"{where} is {values!r}: give an object with the lists {keys}")
     for key in values:
         if key not in keys:
-            raise SettingsError(
+            raise ConfigError(
                 f"unknown setting '{where}.{key}': the nearest valid one is "
                 f"'{where}.{nearest(key, keys)}'"
             )
     for key in keys:
         if not isinstance(values.get(key), list) or len(values[key]) != len(values[first_key]):
-            raise SettingsError(
+            raise ConfigError(
                 f"{where}.{key} is {values.get(key)!r}: give a list as long as {where}.{first_key}"
             )
     stages = [list(stage) for stage in zip(*(values[key] for key in SCHEDULE_KEYS), strict=True)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from marinenav_env.fields import SettingsError
+from marinenav_env.fields import ConfigError
 from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
 
 
@@ -60,10 +60,10 @@ class Curriculum:
             worlds: number of worlds of all processes.
 
         Raises:
-            SettingsError: the mode is mixed, and there are fewer worlds than stages.
+            ConfigError: the mode is mixed, and there are fewer worlds than stages.
         """
         if self.mode == "mixed" and worlds < self.count:
-            raise SettingsError(
+            raise ConfigError(
                 f"curriculum.stages has {self.count} stages for {worlds} worlds: the last ones "
                 "would never be trained; raise worlds, give fewer stages, or "
                 "curriculum.mode=sequential"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
-from marinenav_env.fields import Settings, SettingsError, setting
+from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.registry import AGENTS
 
@@ -28,18 +28,18 @@ class CurriculumConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.stages:
-            raise SettingsError("stages is empty: give at least one stage")
+            raise ConfigError("stages is empty: give at least one stage")
         if not self.starts:
             return
         if len(self.starts) != len(self.stages):
-            raise SettingsError(
+            raise ConfigError(
                 f"starts has {len(self.starts)} entries for {len(self.stages)} stages: "
                 "give one per stage, or none"
             )
         if self.starts[0] != 0 or list(self.starts) != sorted(self.starts):
-            raise SettingsError(f"starts is {self.starts}: begin at 0 and do not descend")
+            raise ConfigError(f"starts is {self.starts}: begin at 0 and do not descend")
         if self.mode != "sequential":
-            raise SettingsError(
+            raise ConfigError(
                 f"starts is {self.starts}, but mode is {self.mode!r}, which has no use for it: "
                 "give mode=sequential, or no starts"
             )
@@ -64,7 +64,7 @@ class UpdateConfig(Settings):
     """How much is learned from what was collected."""
 
     batch_size: int = setting(256, unit="samples", source=MEASURED, low=1)
-    replay_ratio: float = setting(
+    samples_per_insert: float = setting(
         1.0, unit="gradient samples per stored robot transition", source=MEASURED, low=0.0
     )
     warmup_transitions: int = setting(5_000, unit="robot transitions", source=CHOICE, low=0)
@@ -107,7 +107,7 @@ class EvaluationConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.episodes) not in (1, len(self.stages)) or not any(self.episodes):
-            raise SettingsError(
+            raise ConfigError(
                 f"episodes is {self.episodes}: give one positive number for all {len(self.stages)} "
                 "stages, or one for each"
             )
@@ -179,17 +179,17 @@ class TrainConfig(Settings):
         if self.algorithm is None:
             object.__setattr__(self, "algorithm", kind())
         if not isinstance(self.algorithm, kind):
-            raise SettingsError(
+            raise ConfigError(
                 f"algorithm is a {type(self.algorithm).__name__}: agent {self.agent} needs a "
                 f"{kind.__name__}"
             )
         if self.updates.warmup_transitions > self.replay.capacity:
-            raise SettingsError(
+            raise ConfigError(
                 f"updates.warmup_transitions is {self.updates.warmup_transitions}, more than "
                 f"replay.capacity {self.replay.capacity}: lower the one or raise the other"
             )
         if self.total_steps < self.worlds:
-            raise SettingsError(
+            raise ConfigError(
                 f"total_steps is {self.total_steps}, less than one decision of {self.worlds} "
                 "worlds: raise total_steps or lower worlds"
             )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from marinenav_env.envs.checks import ConfigError, check_device
+from marinenav_env.envs.checks import check_device
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 
 

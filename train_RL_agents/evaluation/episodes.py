@@ -200,7 +200,7 @@ class Evaluation:
         action = self._env.action_spec["robots", "action"].zero()
         for decision in range(DECISION_LIMIT):
             if decision % LOOK_INTERVAL == 0:
-                running = env.live.any(1).nonzero().squeeze(1)
+                running = env.alive.any(1).nonzero().squeeze(1)
                 if not len(running):
                     return
             for worlds in running.split(CHUNK_WORLDS):
@@ -235,9 +235,9 @@ def print_table(results: Sequence[StageResult], title: str, console: Console) ->
     """Print the table of the stages."""
     caption = "time (s) and energy (N s): means of the successful episodes"
     table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
-    with_cores = any(result.stage.cores for result in results)
+    with_vortices = any(result.stage.vortices for result in results)
     with_distance = len({result.stage.label for result in results}) < len(results)
-    counts = ["robots", "buoys", *(["cores"] if with_cores else [])]
+    counts = ["robots", "buoys", *(["vortices"] if with_vortices else [])]
     counts += ["min_distance_m"] if with_distance else []
     shares = ["episodes", "success", "95% CI", "collided", "timed out"]
     for name in (*counts, *shares, "time", "energy"):

@@ -53,13 +53,13 @@ class RunStatistics:
         bins = bin_of(value, low, high, RETURN_BINS)
         bins = bins + self._env.stage_of_worlds().long() * RETURN_BINS
         self._returns.scatter_add_(0, bins, step.done.double())
-        taken, active = action[:: self._stride], step.active[:: self._stride].double()
+        taken, acted = action[:: self._stride], step.acted[:: self._stride].double()
         if self._env.discrete:
             bins = taken.clamp(0, self._action_bins - 1)
         else:
             bins = bin_of(taken, -1.0, 1.0, self._action_bins) + self._axis_start
-            active = active.unsqueeze(-1).expand_as(bins)
-        self._actions.scatter_add_(0, bins.flatten(), active.flatten())
+            acted = acted.unsqueeze(-1).expand_as(bins)
+        self._actions.scatter_add_(0, bins.flatten(), acted.flatten())
 
     def add_update(self, metrics: dict[str, Tensor]) -> None:
         """Add the scalar metrics of one update."""

@@ -52,6 +52,6 @@ class Progress:
         if "episode_return" in record:
             shown["return"] = f"{record['episode_return']:.1f}"
         shown["robot-steps/s"] = f"{record['robot_steps_per_s']:,.0f}"
-        if "replay_ratio" in record:
-            shown["replay ratio"] = f"{record['replay_ratio']:.2f}"
+        if "samples_per_insert" in record:
+            shown["samples per insert"] = f"{record['samples_per_insert']:.2f}"
         self._bar.set_postfix(shown, refresh=False)

@@ -82,7 +82,7 @@ def simulated_observation(policy: Policy) -> Observation:
     env.reset_into(now)
     seen = []
     for _ in range(SIMULATED_DECISIONS):
-        seen.append(Observation(*(part[env.live].cpu() for part in now.obs)))
+        seen.append(Observation(*(part[env.alive].cpu() for part in now.obs)))
         env.step_into(agent.act(now.obs), now, following)
         now, following = following, now
     return joined(seen)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import yaml
 
-from marinenav_env.fields import SettingsError, plain
+from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import write_atomically
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
@@ -71,7 +71,7 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
         config = config_from_plain(values)
         agent = build_agent(config, device)
         agent.actor.load_state_dict(state["actor"])
-    except (SettingsError, RuntimeError, KeyError) as error:
+    except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{folder / WEIGHTS} does not fit {CONFIG}: {error}") from error
     known = {name: provenance[name] for name in ("step", "commit") if name in provenance}
     return Policy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known})

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.fields import SettingsError
+from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import Policy, build_agent, published_config
@@ -91,7 +91,7 @@ def read_deployed(path: Path, device: torch.device | str = "cpu") -> Policy:
         description = json.loads(said[METADATA])
         config = config_from_plain(description["config"])
         origin = description["origin"]
-    except (ValueError, KeyError, SettingsError) as error:
+    except (ValueError, KeyError, ConfigError) as error:
         raise CheckpointError(
             f"{path} does not say rightly what it is ({error}): export it again"
         ) from error

@@ -1,4 +1,4 @@
-"""Device-resident experience replay: a ring of time rows, sampled over active transitions only.
+"""Device-resident experience replay: a ring of time rows; only what robots did is sampled.
 
 Layout: ``[T time, W world, R robot]``. One :meth:`DeviceReplay.store` writes one time row; the ring
 position is a device tensor, so storing, sampling and updating run inside a captured graph and read
@@ -53,8 +53,9 @@ class DeviceReplay:
     """Ring replay with n-step windows, uniform or prioritised, on one device.
 
     Uniform and prioritised sampling are the same code: the tree of
-    :mod:`train_RL_agents.replay.sum_tree` holds weight 0 for inactive slots and, for active ones, a
-    constant or (abs(priority) + eps)^alpha. A new transition gets the largest weight seen so far.
+    :mod:`train_RL_agents.replay.sum_tree` holds weight 0 for slots in which no robot acted and, for
+    the others, a constant or (abs(priority) + eps)^alpha. A new transition gets the largest weight
+    seen so far.
 
     Attributes:
         config: the configuration.
@@ -82,7 +83,7 @@ class DeviceReplay:
             generator: random numbers for sampling; the device's default generator when None.
 
         Raises:
-            SettingsError: replay.capacity is too small, or too large for the free memory.
+            ConfigError: replay.capacity is too small, or too large for the free memory.
         """
         self.config, self.layout, self.generator = config, layout, generator
         self.device = torch.device(device)
@@ -118,7 +119,7 @@ class DeviceReplay:
         obs: Observation,
         action: Tensor,
         reward: Tensor,
-        active: Tensor,
+        acted: Tensor,
         terminated: Tensor,
         truncated: Tensor,
         next_obs: Observation,
@@ -129,7 +130,7 @@ class DeviceReplay:
             obs: observation acted on, fields [W, R, ...].
             action: [W, R, ...].
             reward: [W, R].
-            active: whether the robot acted in this decision, bool [W, R].
+            acted: whether the robot acted in this decision, bool [W, R].
             terminated: whether it reached its goal or collided in it, bool [W, R].
             truncated: whether its episode was cut in it by a limit, bool [W, R].
             next_obs: the true next observation, before any reset, fields [W, R, ...].
@@ -139,26 +140,26 @@ class DeviceReplay:
         """
         self._check_shapes(
             {"obs": obs, "next_obs": next_obs},
-            {"reward": reward, "active": active, "terminated": terminated, "truncated": truncated},
+            {"reward": reward, "acted": acted, "terminated": terminated, "truncated": truncated},
             action,
         )
         for name, observation in (("obs", obs), ("next_obs", next_obs)):
             torch.cat([field.flatten(2) for field in observation], 2, out=self._obs_row[0])
             self._ring[name].index_copy_(0, self.position, self._obs_row)
-        torch.stack((active, terminated, truncated), 2, out=self._flags_row[0])
+        torch.stack((acted, terminated, truncated), 2, out=self._flags_row[0])
         self._ring["flags"].index_copy_(0, self.position, self._flags_row)
         self._ring["action"].index_copy_(0, self.position, action.unsqueeze(0))
         self._ring["reward"].index_copy_(0, self.position, reward.unsqueeze(0))
-        weight = active.flatten() * self._new_weight
+        weight = acted.flatten() * self._new_weight
         self.tree.set_span(self.position * self.layout.slots_per_row, weight)
         self.position.add_(1).remainder_(self.rows)
         self.filled.add_(1).clamp_(max=self.rows)
 
     @torch.no_grad()
     def sample(self, batch_size: int) -> Batch:
-        """Draw B active transitions, independently and with replacement.
+        """Draw B transitions, independently and with replacement.
 
-        The draws are independent, so a batch may be split into smaller ones. With nothing active
+        The draws are independent, so a batch may be split into smaller ones. With nothing
         stored yet the batch repeats slot 0 with weight 0.
         """
         index, weight = self.tree.sample(batch_size, self.generator)
@@ -187,10 +188,10 @@ class DeviceReplay:
         newer = (self.position - 1 - row) % self.rows  # rows written after this one, [B]
         path = (row.unsqueeze(1) + self._offsets) % self.rows * slots + slot.unsqueeze(1)  # [B, n]
         flags = self._flat["flags"].index_select(0, path.flatten()).view(*path.shape, 3)
-        active, terminated, truncated = flags.unbind(2)
+        acted, terminated, truncated = flags.unbind(2)
         ended = terminated | truncated
         ended_before = ended.cumsum(1) - ended.long()
-        member = active & (ended_before == 0) & (self._offsets <= newer.unsqueeze(1))
+        member = acted & (ended_before == 0) & (self._offsets <= newer.unsqueeze(1))
         member = member.cumprod(1).bool()  # nothing counts after the first gap
         reward = self._flat["reward"].index_select(0, path.flatten()).view(path.shape)
         reward = reward.masked_fill(~member, 0.0) * self._discounts[:-1]
@@ -229,7 +230,7 @@ class DeviceReplay:
             self.beta.fill_(beta)
 
     def __len__(self) -> int:
-        """Return the number of stored active transitions. Reads the device."""
+        """Return the number of stored transitions. Reads the device."""
         return int((self.tree.weights > 0).sum())
 
     @property

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
-from marinenav_env.fields import Settings, SettingsError, setting
+from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
 
 CONTAINER = Path("/sys/fs/cgroup")
@@ -35,11 +35,11 @@ class ReplayConfig(Settings):
         """Check what settings say together.
 
         Raises:
-            SettingsError: the sum of all priorities could overflow.
+            ConfigError: the sum of all priorities could overflow.
         """
         super().__post_init__()
         if self.prioritized and self.capacity > MOST_WEIGHTED_SLOTS:
-            raise SettingsError(
+            raise ConfigError(
                 f"replay.capacity is {self.capacity}: a prioritised replay holds at most "
                 f"{MOST_WEIGHTED_SLOTS} transitions; lower it, or set algorithm.prioritized=false"
             )
@@ -87,11 +87,11 @@ def ring_rows(config: ReplayConfig, layout: TransitionLayout) -> int:
     """Return the number of time rows T = capacity // (W * R).
 
     Raises:
-        SettingsError: fewer than n_step + 1 rows fit.
+        ConfigError: fewer than n_step + 1 rows fit.
     """
     rows = config.capacity // layout.slots_per_row
     if rows <= config.n_step:
-        raise SettingsError(
+        raise ConfigError(
             f"replay.capacity is {config.capacity}: {layout.worlds} worlds of {layout.robots} "
             f"robots with n_step {config.n_step} need at least "
             f"{(config.n_step + 1) * layout.slots_per_row}; raise replay.capacity or use fewer "
@@ -153,12 +153,12 @@ def check_memory(
         processes: number of processes that will have a replay of this size there.
 
     Raises:
-        SettingsError: it does not fit, or the capacity is below the smallest possible.
+        ConfigError: it does not fit, or the capacity is below the smallest possible.
     """
     required, free = required_bytes(config, layout), free_bytes(device) / processes
     if required > free:
         share = f" for each of {processes} processes" if processes > 1 else ""
-        raise SettingsError(
+        raise ConfigError(
             f"replay.capacity is {config.capacity}: it needs {required / 2**30:.2f} GiB and "
             f"{free / 2**30:.2f} GiB are free on {device}{share}; give at most "
             f"{int(MOST_ADVISED * config.capacity * free / required)}"

@@ -58,8 +58,8 @@ class TensorDictReplay:
 
         Args:
             data: batch size [W], or [W, T] in order of time, with the keys of ``MarineNavEnv``:
-                observation, ``active`` and ``action`` of the group, and under ``next`` its
-                observation, ``reward`` and ``ended``, and ``done`` of the world.
+                observation, ``alive`` and ``action`` of the group, and under ``next`` its
+                observation, ``reward`` and ``robot_terminated``, and ``done`` of the world.
 
         Returns:
             The slots written, int64 [W, R] or [W, T, R].
@@ -127,14 +127,14 @@ class TensorDictReplay:
         layout = self.replay.layout
         grid = (layout.worlds, layout.robots)
         robots, following = row[self.group], row["next", self.group]
-        terminated = following["ended"].reshape(grid)
+        terminated = following["robot_terminated"].reshape(grid)
         slots = torch.arange(layout.slots_per_row, device=self.replay.device).view(grid)
         index = self.replay.position * layout.slots_per_row + slots
         self.replay.store(
             Observation(*(robots[key] for key in OBSERVATION_KEYS)),
             robots["action"],
             following["reward"].reshape(grid),
-            robots["active"].reshape(grid),
+            robots["alive"].reshape(grid),
             terminated,
             ~terminated & row["next", "done"],
             Observation(*(following[key] for key in OBSERVATION_KEYS)),

@@ -33,7 +33,7 @@ class Counters:
         step: decisions, summed over worlds and processes.
         iteration: decisions of each world.
         updates: gradient updates.
-        update_debt: updates that the replay ratio asks for and that are not done yet.
+        update_debt: updates that the samples per insert asks for and that are not done yet.
         stored: estimate of the transitions that this process has put into its replay.
         counted: transitions of a process, estimated, that the updates were counted for.
         robot_rate: estimate of the transitions of an iteration and process.
@@ -71,7 +71,7 @@ class Counters:
             settings: of the updates.
 
         Returns:
-            Number of updates that the replay ratio asks for now.
+            Number of updates that the samples per insert asks for now.
         """
         self.step += steps
         self.iteration += 1
@@ -79,7 +79,7 @@ class Counters:
         self.counted += self.robot_rate
         if self.stored < settings.warmup_transitions:
             return 0
-        self.update_debt += settings.replay_ratio * self.robot_rate / settings.batch_size
+        self.update_debt += settings.samples_per_insert * self.robot_rate / settings.batch_size
         due = int(self.update_debt)
         self.update_debt -= due
         self.updates += due
@@ -89,8 +89,8 @@ class Counters:
         """Begin a new log interval.
 
         Its iterations count as many transitions as those of the interval before had, and together
-        make up for what was counted wrongly so far: the replay ratio lags, and is right over the
-        run. An interval cut short leaves the rest of that to the next.
+        make up for what was counted wrongly so far: the samples per insert lag, and
+        are right over the run. An interval cut short leaves the rest of that to the next.
 
         Args:
             robot_steps: transitions measured in the interval that ends, summed over processes.

@@ -29,7 +29,7 @@ class Learner:
 
     Raises:
         ConfigError: the scenarios cannot be placed, or the device is not there.
-        SettingsError: the replay does not fit the memory, or holds too few rows.
+        ConfigError: the replay does not fit the memory, or holds too few rows.
     """
 
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
@@ -111,16 +111,13 @@ class Learner:
     def _collect(self, now: StepBuffers, following: StepBuffers) -> None:
         action = self.policy.explore(now.obs)
         self.env.step_into(action, now, following)
-        # Whoever is under way when an episode ends is cut off: by a limit, or, with
-        # stop_on_collision, by the collision of another robot.
-        cut_off = following.active & ~following.terminated & following.done.unsqueeze(1)
         self.replay.store(
             now.obs,
             action,
             following.reward,
-            following.active,
+            following.acted,
             following.terminated,
-            cut_off,
+            following.truncated,
             following.obs,
         )
         self.statistics.add_decision(action, following)

@@ -50,7 +50,7 @@ class TorchRLTrainer:
 
     Raises:
         ConfigError: the scenarios cannot be placed, or the device is not there.
-        SettingsError: the replay does not fit, or another setting is impossible.
+        ConfigError: the replay does not fit, or another setting is impossible.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class TorchRLTrainer:
                     break
 
     def iterate(self) -> None:
-        """Take one decision in every world, and do the updates that the replay ratio asks for."""
+        """Take one decision in every world, and do the updates that are due."""
         self.follow_schedules()
         self.learner.collect()
         for _ in range(self.counters.advance(self.steps_per_iteration, self.config.updates)):
@@ -220,7 +220,7 @@ class TorchRLTrainer:
         samples = float(updates * self.config.updates.batch_size * self.processes.size)
         numbers = {
             "updates": counters.updates,
-            "replay_ratio": Mean(samples, gathered.robot_steps),
+            "samples_per_insert": Mean(samples, gathered.robot_steps),
             "robot_steps_per_s": Mean(gathered.robot_steps, seconds),
             "world_steps_per_s": Mean(float(step - counters.logged_step), seconds),
             **self.schedules.rates(step)._asdict(),

@@ -11,7 +11,7 @@ namespace marinenav {
 template <class T>
 struct StepView {
   T* reward;                  // [W, R]
-  bool *acted, *terminated, *truncated, *live;  // [W, R]
+  bool *acted, *terminated, *truncated, *alive;  // [W, R]
   bool *done, *world_terminated, *world_truncated;  // [W]
 };
 
@@ -40,27 +40,27 @@ struct JudgePhase {
     const V zero = splat<V>(T(0)), one = splat<V>(T(1));
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
     auto status = load_int<V>(s.status_at(r, w));
-    const auto active = is_set(status, kActive);
+    const auto alive = is_set(status, kAlive);
     const V dx = field(kGoalX) - field(kX), dy = field(kGoalY) - field(kY);
-    const auto contact = both(active, field(kContact) > zero);
+    const auto contact = both(alive, field(kContact) > zero);
     const auto reached = both(
-        active, square_root(dx * dx + dy * dy) <= splat<V>(p.goal_distance));
+        alive, square_root(dx * dx + dy * dy) <= splat<V>(p.goal_distance));
     const V end_reward = select(contact, splat<V>(p.collision_penalty),
                                 select(reached, splat<V>(p.goal_reward), zero));
     const V reward = select(
-        active, field(kProgress) + p.timestep_penalty + field(kPhi) * p.colregs_penalty + end_reward,
+        alive, field(kProgress) + p.timestep_penalty + field(kPhi) * p.colregs_penalty + end_reward,
         zero);
     const auto ended = either(contact, reached);
     status = select(contact, status | kCollided, status);
     status = select(reached, status | kReached, status);
-    status = select(ended, status & ~kActive, status);
+    status = select(ended, status & ~kAlive, status);
     store_int<V>(s.status_at(r, w), status);
     auto add = [&](int f, V value) {
-      store(s.robot_at(f, r, w), field(f) + select(active, value, zero));
+      store(s.robot_at(f, r, w), field(f) + select(alive, value, zero));
     };
     add(kReturn, reward), add(kEnergy, field(kStepEnergy)), add(kSteps, one);
     const Int<V> none{};
-    const auto flags = select(active, none + 1, none) | select(ended, none + 2, none);
+    const auto flags = select(alive, none + 1, none) | select(ended, none + 2, none);
     for_lanes<V>(s.worlds - w, [&](int i) {
       const int64_t row = int64_t{w + i} * s.robots + r;
       const int32_t f = lane<V>(flags, i);
@@ -78,10 +78,10 @@ struct JudgePhase {
     auto acting = load_int<V>(s.world_at(kRobotStepsTaken, w));
     auto alive = collided;
     for (int r = 0; r < s.robots; ++r) {
-      const auto before = load_int<V>(s.status_at(r, w)) & kActive;
-      acting = acting + before;  // kActive is 1
+      const auto before = load_int<V>(s.status_at(r, w)) & kAlive;
+      acting = acting + before;  // kAlive is 1
       collided = either(collided, judge_robot(r, w));
-      alive = either(alive, is_set(load_int<V>(s.status_at(r, w)), kActive));
+      alive = either(alive, is_set(load_int<V>(s.status_at(r, w)), kAlive));
     }
     store_int<V>(s.world_at(kRobotStepsTaken, w), acting);
     auto step = load_int<V>(s.world_at(kStep, w));
@@ -96,23 +96,24 @@ struct JudgePhase {
     end = select(terminated, Int<V>{} + static_cast<int32_t>(kTerminated), end);
     end = select(truncated, Int<V>{} + static_cast<int32_t>(kTruncated), end);
     store_int<V>(s.world_at(kEnd, w), end);
-    finish(w, either(terminated, truncated), truncated, end);
+    finish(w, either(terminated, truncated), end);
   }
 
+  /// Who is under way when a world ends, by a limit or by another robot's collision, is truncated.
   /// Writes the worlds' ends, empties finished worlds and books their episodes.
-  MN_HD void finish(int w, Mask<V> finished, Mask<V> truncated, Int<V> end) const {
+  MN_HD void finish(int w, Mask<V> finished, Int<V> end) const {
     for (int r = 0; r < s.robots; ++r) {
       const auto status = load_int<V>(s.status_at(r, w));
-      const auto active = is_set(status, kActive);
-      store_int<V>(s.status_at(r, w), select(finished, status & ~kActive, status));
+      const auto alive = is_set(status, kAlive);
+      store_int<V>(s.status_at(r, w), select(finished, status & ~kAlive, status));
       const Int<V> none{};
-      const auto flags = select(both(active, truncated), none + 1, none) |
-                         select(both(active, negate(finished)), none + 2, none);
+      const auto flags = select(both(alive, finished), none + 1, none) |
+                         select(both(alive, negate(finished)), none + 2, none);
       for_lanes<V>(s.worlds - w, [&](int i) {
         const int64_t row = int64_t{w + i} * s.robots + r;
         const int32_t f = lane<V>(flags, i);
         out.truncated[row] = (f & 1) != 0;
-        out.live[row] = (f & 2) != 0;
+        out.alive[row] = (f & 2) != 0;
       });
     }
     for (int i = 0; i < kLaneCount<V> && w + i < s.worlds; ++i) {

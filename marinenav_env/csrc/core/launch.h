@@ -26,8 +26,8 @@ void run_observe(const Launcher& launcher, const State<T>& s, const Params<T>& p
 /// Places the (masked) worlds and observes them.
 template <class V, class Launcher, class T = Scalar<V>>
 void run_reset(const Launcher& launcher, const State<T>& s, const Params<T>& p, const bool* only,
-               const ObservationView<T>& observation, int frames, bool* live) {
-  launcher(s.worlds, s.robots, ResetPhase<T>{s, p, only, live},
+               const ObservationView<T>& observation, int frames, bool* alive) {
+  launcher(s.worlds, s.robots, ResetPhase<T>{s, p, only, alive},
            ObservePhase<V>{s, p, observation, {}, frames, 0, only});
 }
 

@@ -120,7 +120,7 @@ MN_HD Candidate<V> candidate(const State<T>& s, const Params<T>& p, const Random
   const int other = index - s.buoys, j = other < r ? other : other + 1;
   const auto counter = random.counter(Purpose::kRobotNoise, r, j);
   if (j >= s.robots) return {zero > zero, {zero, zero, zero, zero, zero}, counter};
-  return {is_set(load_int<V>(s.status_at(j, w)), kActive),
+  return {is_set(load_int<V>(s.status_at(j, w)), kAlive),
           {load<V>(s.robot_at(kX, j, w)), load<V>(s.robot_at(kY, j, w)),
            load<V>(s.robot_at(kVx, j, w)), load<V>(s.robot_at(kVy, j, w)), splat<V>(p.radius)},
           counter};

@@ -70,7 +70,7 @@ struct IntegratePhase {
 
   /// One robot's decision under way.
   struct Decision {
-    Mask<V> active;
+    Mask<V> alive;
     Motion<V> motion;
     V left, right;  // thrusts after the change
     Thrust<V> tau;
@@ -79,12 +79,12 @@ struct IntegratePhase {
 
   MN_HD Decision begin(int r, int w) const {
     Decision d;
-    d.active = is_set(load_int<V>(s.status_at(r, w)), kActive);
+    d.alive = is_set(load_int<V>(s.status_at(r, w)), kAlive);
     V left_rate, right_rate;
     Int<V> bad;
     load_rates(r, w, left_rate, right_rate, bad);
     const auto bad_before = load_int<V>(s.bad_at(r, w));
-    store_int<V>(s.bad_at(r, w), select(d.active, bad_before + bad, bad_before));
+    store_int<V>(s.bad_at(r, w), select(d.alive, bad_before + bad, bad_before));
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
     d.motion = {field(kX), field(kY), field(kHeading), field(kVxWater), field(kVyWater),
                 field(kYawWater), field(kVx), field(kVy), field(kYaw)};
@@ -102,7 +102,7 @@ struct IntegratePhase {
     const Motion<V>& m = d.motion;
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
     auto put = [&](int f, V value) {
-      store(s.robot_at(f, r, w), select(d.active, value, field(f)));
+      store(s.robot_at(f, r, w), select(d.alive, value, field(f)));
     };
     put(kX, m.x), put(kY, m.y), put(kHeading, m.heading);
     put(kVxWater, m.vx_water), put(kVyWater, m.vy_water), put(kYawWater, m.yaw_water);
@@ -119,7 +119,7 @@ struct IntegratePhase {
     bool some = false;
     MN_UNROLL
     for (int n = 0; n < N; ++n)
-      some = some || any(is_set(load_int<V>(s.status_at(r + n, w)), kActive));
+      some = some || any(is_set(load_int<V>(s.status_at(r + n, w)), kAlive));
     if (!some) return;
     Decision d[N];
     MN_UNROLL
@@ -172,7 +172,7 @@ struct ObservePhase {
     }
   }
 
-  MN_HD void write_row(int64_t row, const T* values, int stride, bool active) const {
+  MN_HD void write_row(int64_t row, const T* values, int stride, bool alive) const {
     T* ego = out.ego + row * frames * kEgoFeatures;
     T* objects = out.objects + row * frames * kObjects * kObjectFeatures;
     T* mask = out.mask + row * frames * kObjects;
@@ -184,10 +184,10 @@ struct ObservePhase {
     MN_UNROLL
     for (int i = 0; i < kObjects; ++i) mask[i] = values[i * stride];
     if (frames > 1) {
-      push_frames(out.ego, active ? previous.ego : nullptr, row, kEgoFeatures);
-      push_frames(out.objects, active ? previous.objects : nullptr, row,
+      push_frames(out.ego, alive ? previous.ego : nullptr, row, kEgoFeatures);
+      push_frames(out.objects, alive ? previous.objects : nullptr, row,
                   kObjects * kObjectFeatures);
-      push_frames(out.mask, active ? previous.mask : nullptr, row, kObjects);
+      push_frames(out.mask, alive ? previous.mask : nullptr, row, kObjects);
     }
   }
 
@@ -213,24 +213,24 @@ struct ObservePhase {
   }
 
   MN_HD void observe_lanes(int r, int w) const {
-    auto active = is_set(load_int<V>(s.status_at(r, w)), kActive);
+    auto alive = is_set(load_int<V>(s.status_at(r, w)), kAlive);
     if constexpr (kLaneCount<V> > 1) {
-      for (int i = 0; i < kLaneCount<V>; ++i) active[i] = wanted(w, i) ? active[i] : 0;
+      for (int i = 0; i < kLaneCount<V>; ++i) alive[i] = wanted(w, i) ? alive[i] : 0;
     }
     alignas(64) T values[kValues * kLaneCount<V>];
-    if (any(active)) {
-      observe(r, w, active, values);
+    if (any(alive)) {
+      observe(r, w, alive, values);
     } else {
       for (int i = 0; i < kValues * kLaneCount<V>; ++i) values[i] = T(0);
     }
     for (int i = 0; i < kLaneCount<V>; ++i) {
       if (!wanted(w, i)) continue;
       write_row(int64_t{w + i} * s.robots + r, values + i, kLaneCount<V>,
-                lane<V>(active, i) != 0);
+                lane<V>(alive, i) != 0);
     }
   }
 
-  MN_HD void observe(int r, int w, Mask<V> active, T* values) const {
+  MN_HD void observe(int r, int w, Mask<V> alive, T* values) const {
     const V zero = splat<V>(T(0));
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
     const SinCos<V> h = sincos_of(field(kHeading));
@@ -242,12 +242,12 @@ struct ObservePhase {
     NearestObjects<V> near;
     const auto contact = look_around(s, p, random_stream<V>(s, w, steps_ahead), self, r, w, near);
     const V phi = colregs_angle(p, near, u, v);
-    store(s.robot_at(kPhi, r, w), select(active, phi, field(kPhi)));
+    store(s.robot_at(kPhi, r, w), select(alive, phi, field(kPhi)));
     store(s.robot_at(kContact, r, w),
-          select(active, select(contact, splat<V>(T(1)), zero), field(kContact)));
+          select(alive, select(contact, splat<V>(T(1)), zero), field(kContact)));
 
     auto put = [&](int i, V value) {
-      store(values + i * kLaneCount<V>, select(active, value, zero));
+      store(values + i * kLaneCount<V>, select(alive, value, zero));
     };
     put(0, h.cos * dx + h.sin * dy), put(1, h.cos * dy - h.sin * dx);
     put(2, u), put(3, v), put(4, field(kYaw));
@@ -273,7 +273,7 @@ struct ResetPhase {
   State<T> s;
   Params<T> p;
   const bool* only;  // [W], or null for all
-  bool* live;        // [W, R] robots that act in the coming decision
+  bool* alive;        // [W, R] robots that act in the coming decision
 
   /// As many of a kind as the stage wants, but no more than there are slots to write to.
   MN_HD int within(T wanted, int slots) const {
@@ -292,16 +292,16 @@ struct ResetPhase {
     const RandomStream<T> random = random_stream<T>(s, w, 0);
     Spawner<T> spawner{s, p, random, w};
     spawner.place_robots(within(wanted[kStageRobots], s.robots), wanted[kStageMinDistance]);
-    spawner.place_cores(within(wanted[kStageCores], s.cores));
+    spawner.place_vortices(within(wanted[kStageVortices], s.vortices));
     const int buoys = spawner.place_buoys(within(wanted[kStageBuoys], s.buoys));
     spawner.release_robots();
     *s.world_at(kRobots, w) = spawner.placed_robots;
-    *s.world_at(kCores, w) = spawner.placed_cores;
+    *s.world_at(kVortices, w) = spawner.placed_vortices;
     *s.world_at(kBuoys, w) = buoys;
     for (int r = 0; r < s.robots; ++r) {
       const bool placed = r < spawner.placed_robots;
-      *s.status_at(r, w) = placed ? kActive : 0;
-      live[int64_t{w} * s.robots + r] = placed;
+      *s.status_at(r, w) = placed ? kAlive : 0;
+      alive[int64_t{w} * s.robots + r] = placed;
     }
   }
 };

@@ -1,4 +1,4 @@
-// Scenario placement: rejection sampling of starts, goals, vortex cores and buoys.
+// Scenario placement: rejection sampling of starts, goals, vortices and buoys.
 #pragma once
 
 #include "philox.h"
@@ -24,7 +24,7 @@ struct Spawner {
   const Params<T>& p;
   const RandomStream<T>& random;
   int w;
-  int placed_robots = 0, placed_cores = 0;
+  int placed_robots = 0, placed_vortices = 0;
 
   /// Whether a point lies at least `clearance` from every start and goal.
   MN_HD bool clear_of_robots(T x, T y, T clearance) const {
@@ -65,18 +65,18 @@ struct Spawner {
     }
   }
 
-  MN_HD bool fits_core(T x, T y, T circulation) const {
+  MN_HD bool fits_vortex(T x, T y, T circulation) const {
     const T r = p.core_radius;
     if (x < r || x > p.map_width - r || y < r || y > p.map_height - r) return false;
     if (!clear_of_robots(x, y, r + p.clear_radius)) return false;
     const T two_pi = T(2) * kPi<T>;
-    for (int i = 0; i < placed_cores; ++i) {
-      const T other = *s.core_at(2, i, w);
-      const T d = distance(x, y, *s.core_at(0, i, w), *s.core_at(1, i, w));
+    for (int i = 0; i < placed_vortices; ++i) {
+      const T other = *s.vortex_at(2, i, w);
+      const T d = distance(x, y, *s.vortex_at(0, i, w), *s.vortex_at(1, i, w));
       const T strong = larger(absolute(other), absolute(circulation));
       const T weak = smaller(absolute(other), absolute(circulation));
       if ((other > T(0)) == (circulation > T(0))) {
-        // Currents run against each other between the cores.
+        // Currents run against each other between the two.
         if (d < (strong + weak) / (two_pi * p.core_same_sense_speed)) return false;
       } else {
         // Currents join; strong / (d - 2r) <= ratio * weak / r, with the 2 pi cancelled.
@@ -87,28 +87,28 @@ struct Spawner {
     return true;
   }
 
-  MN_HD void place_cores(int wanted) {
-    for (int c = 0; c < s.cores; ++c) *s.core_at(2, c, w) = T(0);
+  MN_HD void place_vortices(int wanted) {
+    for (int c = 0; c < s.vortices; ++c) *s.vortex_at(2, c, w) = T(0);
     const int tries = static_cast<int>(p.placement_tries);
-    for (int i = 0; i < tries && placed_cores < wanted; ++i) {
+    for (int i = 0; i < tries && placed_vortices < wanted; ++i) {
       const Philox4<uint32_t> bits = random.draw(Purpose::kCore, 0, i);
       const T x = between(T(0), p.map_width, bits.w0), y = between(T(0), p.map_height, bits.w1);
       const T speed = between(p.core_edge_speed_min, p.core_edge_speed_max, bits.w2);
       const T strength = T(2) * kPi<T> * p.core_radius * speed;
       const T circulation = (bits.w3 >> 31) != 0 ? strength : -strength;
-      if (!fits_core(x, y, circulation)) continue;
-      *s.core_at(0, placed_cores, w) = x;
-      *s.core_at(1, placed_cores, w) = y;
-      *s.core_at(2, placed_cores, w) = circulation;
-      ++placed_cores;
+      if (!fits_vortex(x, y, circulation)) continue;
+      *s.vortex_at(0, placed_vortices, w) = x;
+      *s.vortex_at(1, placed_vortices, w) = y;
+      *s.vortex_at(2, placed_vortices, w) = circulation;
+      ++placed_vortices;
     }
   }
 
   MN_HD bool fits_buoy(T x, T y, T r, int placed) const {
     if (x < r || x > p.map_width - r || y < r || y > p.map_height - r) return false;
     if (!clear_of_robots(x, y, r + p.clear_radius)) return false;
-    for (int c = 0; c < placed_cores; ++c) {
-      if (distance(x, y, *s.core_at(0, c, w), *s.core_at(1, c, w)) <= p.core_radius + r)
+    for (int c = 0; c < placed_vortices; ++c) {
+      if (distance(x, y, *s.vortex_at(0, c, w), *s.vortex_at(1, c, w)) <= p.core_radius + r)
         return false;
     }
     for (int b = 0; b < placed; ++b) {

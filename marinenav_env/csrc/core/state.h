@@ -22,7 +22,7 @@ enum RobotField : int {
 };
 
 // Bits of a robot's status.
-constexpr int32_t kActive = 1;    // takes decisions and is seen by others
+constexpr int32_t kAlive = 1;    // takes decisions and is seen by others
 constexpr int32_t kCollided = 2;
 constexpr int32_t kReached = 4;
 
@@ -30,7 +30,7 @@ constexpr int32_t kReached = 4;
 enum WorldField : int {
   kNextStage,   // stage of the next reset
   kStage,       // stage of the running episode
-  kRobots, kCores, kBuoys,  // placed in this episode
+  kRobots, kVortices, kBuoys,  // placed in this episode
   kEpisode,     // resets so far
   kStep,        // decisions taken in this episode
   kEnd,         // kRunning, kTerminated or kTruncated
@@ -55,19 +55,19 @@ enum StatField : int {
 };
 
 /// Columns of the stage table.
-enum StageField : int { kStageRobots, kStageCores, kStageBuoys, kStageMinDistance, kStageFields };
+enum StageField : int { kStageRobots, kStageVortices, kStageBuoys, kStageMinDistance, kStageFields };
 
 template <class T>
 struct State {
   int worlds, stride;             // W, and W rounded up to kRowAlignment
-  int robots, buoys, cores, stages;  // slots
+  int robots, buoys, vortices, stages;  // slots
   T* robot;          // [kRobotFields, R, stride]
   int32_t* status;   // [R, stride]
   int32_t* bad;      // [R, stride] actions not usable since the statistics were cleared
   T* buoy;           // [3, B, stride]: x m, y m, radius m (0: empty slot)
   // [3, C, stride]: x m, y m, circulation m^2/s (0: empty slot). > 0 is published as "clockwise"; on
   // a chart with north up that water turns counter-clockwise (docs/physics.md).
-  T* core;
+  T* vortex;
   int32_t* world;    // [kWorldFields, stride]
   T* outcome;        // [kOutcomeFields, stride]
   T* stats;          // [stages, kStatFields, stride], or null
@@ -82,8 +82,8 @@ struct State {
   MN_HD T* buoy_at(int field, int b, int w) const {
     return buoy + (static_cast<int64_t>(field) * buoys + b) * stride + w;
   }
-  MN_HD T* core_at(int field, int c, int w) const {
-    return core + (static_cast<int64_t>(field) * cores + c) * stride + w;
+  MN_HD T* vortex_at(int field, int c, int w) const {
+    return vortex + (static_cast<int64_t>(field) * vortices + c) * stride + w;
   }
   MN_HD int32_t* status_at(int r, int w) const { return status + int64_t{r} * stride + w; }
   MN_HD int32_t* bad_at(int r, int w) const { return bad + int64_t{r} * stride + w; }
@@ -104,13 +104,13 @@ constexpr const char* kRobotFieldNames =
     "x y heading vx_water vy_water yaw_water vx vy yaw left_angle right_angle left_thrust "
     "right_thrust goal_x goal_y progress step_energy phi contact return energy steps";
 constexpr const char* kWorldFieldNames =
-    "next_stage stage robots cores buoys episode step end robot_steps";
+    "next_stage stage robots vortices buoys episode step end robot_steps";
 constexpr const char* kOutcomeFieldNames =
     "success collision timeout mean_time_s mean_energy mean_return length";
 constexpr const char* kStatFieldNames =
     "episodes successes collisions timeouts return_sum length_sum success_time_sum "
     "success_energy_sum robots robots_reached robots_collided";
-constexpr const char* kStageFieldNames = "robots cores buoys min_distance_m";
+constexpr const char* kStageFieldNames = "robots vortices buoys min_distance_m";
 
 constexpr int count_names(const char* names) {
   int count = 1;

@@ -13,15 +13,15 @@ struct Vec2 {
   V x, y;
 };
 
-/// Water velocity (m/s, world frame) at a position: Rankine vortices, all cores add up.
+/// Water velocity (m/s, world frame) at a position: Rankine vortices, all add up.
 template <class V, class T = Scalar<V>>
 MN_HD Vec2<V> current_at(const State<T>& s, const Params<T>& p, int w, V x, V y) {
   Vec2<V> flow{splat<V>(T(0)), splat<V>(T(0))};
   const T core2 = p.core_radius * p.core_radius;
-  for (int c = 0; c < s.cores; ++c) {
-    const V dx = load<V>(s.core_at(0, c, w)) - x;
-    const V dy = load<V>(s.core_at(1, c, w)) - y;
-    const V gamma = load<V>(s.core_at(2, c, w)) * (T(0.5) / kPi<T>);
+  for (int c = 0; c < s.vortices; ++c) {
+    const V dx = load<V>(s.vortex_at(0, c, w)) - x;
+    const V dy = load<V>(s.vortex_at(1, c, w)) - y;
+    const V gamma = load<V>(s.vortex_at(2, c, w)) * (T(0.5) / kPi<T>);
     // Speed Gamma/(2 pi d) outside and Gamma d/(2 pi r^2) inside, times the unit vector / d.
     const V per_metre = gamma / larger(dx * dx + dy * dy, splat<V>(core2));
     flow.x = flow.x - dy * per_metre;

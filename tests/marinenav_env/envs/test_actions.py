@@ -12,7 +12,7 @@ from marinenav_env.envs.marine import DISCRETE_ACTIONS, MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from tests.marinenav_env.rollouts import same_bits
 
-STAGE = Stage(robots=2, cores=0, buoys=0, min_distance_m=30.0)
+STAGE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)
 
 
 def make_env(worlds: int, device: str, **options) -> MarineNavEnv:

@@ -10,7 +10,6 @@ import torch
 
 from marinenav_env.config import (
     ColregsConfig,
-    ConfigError,
     CurrentConfig,
     EnvConfig,
     EpisodeConfig,
@@ -24,6 +23,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.placement import place_trial_worlds
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.envs.state import Slots
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 
 REFERENCE = Path(__file__).parents[2] / "reference"
@@ -50,9 +50,9 @@ ENVIRONMENTS = {
         {"stages": (Stage(5, 0, 200, 40.0),)},
         r"stages\[0\] = .*: 200 buoys do not fit the map, .* use fewer buoys, a larger",
     ),
-    "cores that cannot fit": (
+    "vortices that cannot fit": (
         {"stages": (Stage(5, 400, 0, 40.0),)},
-        r"stages\[0\] = .*: 400 cores do not fit the map, .* use fewer cores, a larger",
+        r"stages\[0\] = .*: 400 vortices do not fit the map, .* use fewer vortices, a larger",
     ),
     "goals too far away": (
         {"stages": (Stage(3, 0, 0, 72.2),)},
@@ -67,15 +67,15 @@ ENVIRONMENTS = {
         r"stages\[0\] = .*: give at most 255 robots and 65535 robots and buoys together",
     ),
     "too many robot slots": (
-        {"slots": Slots(robots=300, buoys=4, cores=0)},
+        {"slots": Slots(robots=300, buoys=4, vortices=0)},
         r"slots = Slots\(robots=300, .*: give at most 255 robots",
     ),
     "too many buoy slots": (
-        {"slots": Slots(robots=5, buoys=65531, cores=0)},
+        {"slots": Slots(robots=5, buoys=65531, vortices=0)},
         r"slots = Slots\(robots=5, .*: give at most 255 robots and 65535 robots and buoys",
     ),
     "too few slots": (
-        {"stages": (Stage(3, 1, 2, 30.0),), "slots": Slots(robots=5, buoys=1, cores=1)},
+        {"stages": (Stage(3, 1, 2, 30.0),), "slots": Slots(robots=5, buoys=1, vortices=1)},
         r"slots\.buoys = 1: .* give at least 2",
     ),
     "long seed": ({"seed": 2**63}, r"seed = 9223372036854775808: give a whole number of 64 bits"),

@@ -62,9 +62,9 @@ def test_seed_world_and_episode_make_the_numbers(device):
     first = record(make_env(8, 0, device=device), 60)
     start = "first.current.ego"
     assert not same_bits(record(make_env(8, 0, device=device, seed=1), 1)[start], first[start])
-    assert not same_bits(
-        record(make_env(8, 0, device=device, seed=9), 1)[start], first[start]
-    ), "the seed's upper word counts too"
+    assert not same_bits(record(make_env(8, 0, device=device, seed=9), 1)[start], first[start]), (
+        "the seed's upper word counts too"
+    )
     assert not same_bits(record(make_env(8, 3, device=device), 1)[start], first[start])
     again = first["current.ego"][first["done"][:, 0], 0]
     goals = torch.cat((first[start][:1], again))[:, 0, :2]
@@ -95,7 +95,7 @@ def test_float32_steps_agree_with_float64(device):
             previous, out = buffers[env][(t + 1) % 2], buffers[env][t % 2]
             env.step_into(action.to(env.real_dtype), previous, out)
             outs.append(out)
-        for name in ("active", "terminated", "truncated", "done"):
+        for name in ("acted", "terminated", "truncated", "done"):
             assert same_bits(getattr(outs[0], name), getattr(outs[1], name)), name
         assert same_bits(outs[0].obs.mask.double(), outs[1].obs.mask)
         pairs = [(outs[0].reward, outs[1].reward), (single.state.robot, double.state.robot)]

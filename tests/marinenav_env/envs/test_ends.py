@@ -13,8 +13,8 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import OUTCOME_FIELDS, STATS, StepBuffers
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record
 
-TWO = Stage(robots=2, cores=0, buoys=0, min_distance_m=30.0)
-ALONE = Stage(robots=1, cores=0, buoys=0, min_distance_m=9.5)
+TWO = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)
+ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=9.5)
 WORLDS = 3
 
 
@@ -60,20 +60,20 @@ def test_goal_ends_a_robot_and_the_last_one_the_world(device):
     worlds.to_goal(1, 0)
     worlds.to_goal(1, 1)
     out = worlds.step()
-    assert out.active.all()
+    assert out.acted.all()
     assert out.terminated.tolist() == [[True, False], [True, True], [False, False]]
     assert not out.truncated.any()
     assert out.done.tolist() == out.world_terminated.tolist() == [False, True, False]
     assert not out.world_truncated.any()
-    assert worlds.env.live.tolist() == [[False, True], [False, False], [True, True]]
+    assert worlds.env.alive.tolist() == [[False, True], [False, False], [True, True]]
     assert (out.reward[0, 0] > 9.0) & (out.reward[1] > 9.0).all() & (out.reward[2] < 0.0).all()
     assert worlds.outcome("success")[1] == 1.0
     assert worlds.outcome("length")[1] == 1.0
     after = worlds.step()
-    assert after.active.tolist() == [[False, True], [False, False], [True, True]]
+    assert after.acted.tolist() == [[False, True], [False, False], [True, True]]
     assert after.done.tolist() == [False, True, False], "a finished world stays finished"
-    assert (after.reward[~after.active] == 0).all()
-    assert (after.obs.ego[~after.active] == 0).all()
+    assert (after.reward[~after.acted] == 0).all()
+    assert (after.obs.ego[~after.acted] == 0).all()
     assert not after.terminated.any()
 
 
@@ -106,10 +106,8 @@ def test_collision_ends_both_and_wins_over_the_goal(device):
 def test_a_world_lives_on_after_a_collision_unless_told_otherwise(device):
     for stop in (False, True):
         worlds = Staged(device, stop_on_collision=stop)
-        stage = Stage(robots=3, cores=0, buoys=0, min_distance_m=30.0)
-        worlds.env = MarineNavEnv(
-            WORLDS, stages=(stage,), config=worlds.env.config, device=device
-        )
+        stage = Stage(robots=3, vortices=0, buoys=0, min_distance_m=30.0)
+        worlds.env = MarineNavEnv(WORLDS, stages=(stage,), config=worlds.env.config, device=device)
         worlds.buffers = [worlds.env.make_buffers(), worlds.env.make_buffers()]
         worlds.still = torch.zeros(WORLDS, 3, 2, device=device)
         worlds.env.reset_into(worlds.buffers[1])
@@ -117,7 +115,7 @@ def test_a_world_lives_on_after_a_collision_unless_told_otherwise(device):
         out = worlds.step()
         assert out.terminated.tolist()[0] == [True, True, False]
         assert out.done.tolist() == out.world_terminated.tolist() == [stop, False, False]
-        assert worlds.env.live.sum(-1).tolist() == [0 if stop else 1, 3, 3]
+        assert worlds.env.alive.sum(-1).tolist() == [0 if stop else 1, 3, 3]
         assert worlds.outcome("collision")[0] == (1.0 if stop else 0.0)
 
 
@@ -187,8 +185,8 @@ def recomputed_stats(rows: dict[str, Tensor], robots: Tensor, stages: int) -> Te
             hit = (ended & (part["info.contact"][:, :n] > 0)).sum().item()
             reached = ended.sum().item() - hit
             success = float(reached == n)
-            energy = (part["info.step_energy"] * part["active"])[:, :n].double().sum() / n
-            time = 0.5 * part["active"][:, :n].sum() / n
+            energy = (part["info.step_energy"] * part["acted"])[:, :n].double().sum() / n
+            time = 0.5 * part["acted"][:, :n].sum() / n
             episode = {
                 "episodes": 1.0,
                 "successes": success,
@@ -220,7 +218,7 @@ def test_statistics_are_the_sums_over_finished_episodes(stop, device):
     assert (got.abs().sum(0) > 0).all(), "every kind of end happened"
     assert got[0, STATS.index("robots_collided")] > 20
     assert got[2, STATS.index("successes")] > 5
-    assert env.robot_steps().item() == rows["active"].sum().item()
+    assert env.robot_steps().item() == rows["acted"].sum().item()
     env.clear_stats()
     assert (env.read_stats() == 0).all()
     assert env.robot_steps().item() == 0
@@ -260,10 +258,10 @@ def test_a_step_before_the_first_reset_books_nothing(device):
     before, out = env.make_buffers(), env.make_buffers()
     env.step_into(actions(env, 0), before, out)
     assert out.done.all()
-    assert not out.active.any()
+    assert not out.acted.any()
     assert (env.read_stats() == 0).all()
     assert (env.outcome["length"] == 0).all()
     env.reset_into(out, out.done)
-    assert env.live.all()
+    assert env.alive.all()
     env.step_into(actions(env, 1), out, before)
     assert not before.done.any()

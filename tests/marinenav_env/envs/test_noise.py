@@ -138,10 +138,13 @@ def test_noise_shares_nothing(noise):
     everything = np.concatenate((position, velocity, unit), -1)  # [T, W, R, K, 5]
     everything = everything / everything.std((0, 1, 2, 3))
     couples = {
-        "coordinates": [(everything[..., i], everything[..., j])
-                        for i in range(5) for j in range(i)],
-        "robots": [(everything[:, :, 0], everything[:, :, 1]),
-                   (everything[:, :, 1], everything[:, :, 2])],
+        "coordinates": [
+            (everything[..., i], everything[..., j]) for i in range(5) for j in range(i)
+        ],
+        "robots": [
+            (everything[:, :, 0], everything[:, :, 1]),
+            (everything[:, :, 1], everything[:, :, 2]),
+        ],
         "steps": [(everything[0], everything[1]), (everything[1], everything[2])],
         "worlds": [(everything[:, :-1], everything[:, 1:])],
         "objects": [(everything[..., :-1, :], everything[..., 1:, :])],

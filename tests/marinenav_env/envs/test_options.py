@@ -22,7 +22,7 @@ from tests.marinenav_env.rollouts import (
     same_bits,
 )
 
-DRIFTING = Stage(robots=2, cores=4, buoys=0, min_distance_m=20.0)
+DRIFTING = Stage(robots=2, vortices=4, buoys=0, min_distance_m=20.0)
 
 
 class OnlyOwnOperators(TorchDispatchMode):
@@ -69,14 +69,14 @@ def test_full_info_reports_each_robot(device):
     after = env.step(before)["next"]
     info = after["robots", "info"]
     goal = [td["robots", "self"][..., :2].norm(dim=-1) for td in (before, after)]
-    acted = before["robots", "active"]
+    acted = before["robots", "alive"]
     torch.testing.assert_close(
         info["progress"][acted], (goal[0] - goal[1])[acted], atol=1e-4, rtol=0
     )
     thrust = after["robots", "self"][..., 5:].abs().sum(-1)
     torch.testing.assert_close(info["step_energy"][acted], 0.5 * thrust[acted])
     expected = info["progress"] - 0.1 - 0.1 * info["phi"] - 5.0 * info["contact"]
-    arrived = after["robots", "ended"] & (info["contact"] == 0)
+    arrived = after["robots", "robot_terminated"] & (info["contact"] == 0)
     reward = after["robots", "reward"].squeeze(-1)
     torch.testing.assert_close((expected + 10.0 * arrived)[acted], reward[acted])
 
@@ -101,7 +101,7 @@ def test_frames_are_the_past_newest_first(device):
         current = three[f"current.{name}"].unflatten(3, (3, size))
         first = three[f"first.current.{name}"].unflatten(2, (3, size))
         past = torch.cat((first[None], current))[:-1]  # what the policy saw before each step
-        acted = one["active"]
+        acted = one["acted"]
         for frame in (1, 2):
             assert same_bits(frames[:, :, :, frame][acted], past[:, :, :, frame - 1][acted])
         for frame in (1, 2):
@@ -193,7 +193,7 @@ def test_noise_changes_what_is_seen_only(device):
 
 def test_current_carries_a_drifting_vessel(device):
     """Without thrust a vessel moves with the water around it, and rests where there is none."""
-    for stage, moves in ((DRIFTING, True), (replace(DRIFTING, cores=0), False)):
+    for stage, moves in ((DRIFTING, True), (replace(DRIFTING, vortices=0), False)):
         env = MarineNavEnv(20, stages=(stage,), device=device)
         buffers = [env.make_buffers(), env.make_buffers()]
         env.reset_into(buffers[1])
@@ -246,8 +246,8 @@ def test_worlds_of_a_smaller_stage_leave_slots_empty(device):
     rows = record(env, 5)
     small = torch.tensor([True, False] * 3, device=device)
     assert env.robots == CROWDED.robots
-    assert not rows["active"][:, small, SPARSE.robots :].any()
-    assert rows["active"][0, ~small].all()
+    assert not rows["acted"][:, small, SPARSE.robots :].any()
+    assert rows["acted"][0, ~small].all()
     for name in ("obs.ego", "obs.objects", "obs.mask", "reward"):
         assert (rows[name][:, small, SPARSE.robots :] == 0).all(), name
     assert (rows["obs.mask"][:, small].sum(-1) <= SPARSE.robots - 1).all()
@@ -265,10 +265,10 @@ def test_stage_comes_into_force_at_each_worlds_next_reset(device):
     previous, out = out, env.make_buffers()
     env.step_into(actions(env, 0), previous, out)
     assert env.stage_of_worlds().tolist() == [0, 0, 0, 0], "running episodes keep their stage"
-    assert out.active.sum(-1).tolist() == [2, 2, 2, 2]
+    assert out.acted.sum(-1).tolist() == [2, 2, 2, 2]
     env.reset_into(out, torch.tensor([True, False, True, False], device=device))
     assert env.stage_of_worlds().tolist() == [1, 0, 0, 0]
-    assert env.live.sum(-1).tolist() == [5, 2, 2, 2]
+    assert env.alive.sum(-1).tolist() == [5, 2, 2, 2]
     env.reset_into(out)
     assert env.stage_of_worlds().tolist() == [1, 1, 0, 1]
 
@@ -285,7 +285,7 @@ def test_masked_reset_touches_only_its_worlds(device):
     mask = torch.arange(40, device=device) % 3 == 0
     env.reset_into(buffers[1], mask)
     kept = torch.nn.functional.pad(~mask, (0, 8))
-    for name in ("robot", "status", "buoy", "core", "world"):
+    for name in ("robot", "status", "buoy", "vortex", "world"):
         now = getattr(env.state, name)
         assert same_bits(now[..., kept], before[name][..., kept]), name
         assert not torch.equal(now[..., :40][..., mask], before[name][..., :40][..., mask]) or (

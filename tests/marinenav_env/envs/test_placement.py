@@ -17,15 +17,13 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from tests.marinenav_env.rollouts import same_bits
 
-RECORDED = json.loads(
-    (Path(__file__).parents[2] / "reference" / "scenario_stats.json").read_text()
-)
+RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "scenario_stats.json").read_text())
 RECORDED_RESETS = 400
 WORLDS = 8192
 # About 300 two-sided comparisons are made: at 4.4 standard errors (1.1e-5 each) a right simulator
 # fails the whole file with probability 0.3%; the seed is fixed, so it does so always or never.
 LIMIT = 4.4
-MANY = Stage(robots=5, cores=8, buoys=8, min_distance_m=30.0)
+MANY = Stage(robots=5, vortices=8, buoys=8, min_distance_m=30.0)
 
 
 class Scenario(NamedTuple):
@@ -36,7 +34,7 @@ class Scenario(NamedTuple):
     heading: np.ndarray  # [W, R] rad
     velocity: np.ndarray  # [W, R, 2] m/s over ground
     buoy: np.ndarray  # [W, B, 3] m
-    core: np.ndarray  # [W, C, 3] m, m, m^2/s
+    vortex: np.ndarray  # [W, C, 3] m, m, m^2/s
     placed: dict[str, np.ndarray]  # [W] counts
 
 
@@ -58,8 +56,8 @@ def place(stage: Stage, device: str = "cpu", worlds: int = WORLDS, **options) ->
         heading=array(state.robot_field("heading")),
         velocity=fields("vx", "vy"),
         buoy=array(state.buoy.transpose(0, 1)),
-        core=array(state.core.transpose(0, 1)),
-        placed={k: array(state.world_field(k)) for k in ("robots", "buoys", "cores")},
+        vortex=array(state.vortex.transpose(0, 1)),
+        placed={k: array(state.world_field(k)) for k in ("robots", "buoys", "vortices")},
     )
 
 
@@ -99,8 +97,9 @@ def deviation(ours: np.ndarray, recorded: float) -> float:
     return (recorded - ours.mean()) / spread
 
 
-@pytest.fixture(scope="module", params=RECORDED, ids=lambda r: f"{r['robots']}r{r['obstacles']}b"
-                f"{r['cores']}c")
+@pytest.fixture(
+    scope="module", params=RECORDED, ids=lambda r: f"{r['robots']}r{r['obstacles']}b{r['cores']}c"
+)
 def setting(request) -> tuple[dict, Scenario]:
     """A recorded setting, and ours of the same counts."""
     recorded = request.param
@@ -116,7 +115,7 @@ def setting(request) -> tuple[dict, Scenario]:
 def test_counts_agree_with_the_recorded(setting):
     """Two-sample chi-square test at 1e-4 where counts vary; exact where they never did."""
     recorded, ours = setting
-    names = {"robots": "robots", "buoys": "obstacles", "cores": "cores"}
+    names = {"robots": "robots", "buoys": "obstacles", "vortices": "cores"}
     for name, recorded_name in names.items():
         theirs = {int(k): v for k, v in recorded[f"placed_{recorded_name}"].items()}
         counts, numbers = np.unique(ours.placed[name], return_counts=True)
@@ -196,21 +195,21 @@ def test_buoys_keep_their_distances(crowded):
         assert between(crowded.buoy, points)[there].min() >= 11.0
     apart = between(crowded.buoy, crowded.buoy) + 100.0 * np.eye(8)
     assert apart[there[:, :, None] & there[:, None, :]].min() > 2.0
-    both = there[:, :, None] & (crowded.core[..., 2] != 0)[:, None, :]
-    assert between(crowded.buoy, crowded.core)[both].min() > 1.5
+    both = there[:, :, None] & (crowded.vortex[..., 2] != 0)[:, None, :]
+    assert between(crowded.buoy, crowded.vortex)[both].min() > 1.5
 
 
 def test_cores_keep_their_distances(crowded):
-    x, y, gamma = np.moveaxis(crowded.core, -1, 0)
+    x, y, gamma = np.moveaxis(crowded.vortex, -1, 0)
     there = gamma != 0
-    assert (there.sum(1) == crowded.placed["cores"]).all()
+    assert (there.sum(1) == crowded.placed["vortices"]).all()
     assert there.sum() > 4096 * 7
     assert min(x[there].min(), y[there].min()) >= 0.5
     assert max(x[there].max(), y[there].max()) <= 54.5
     for points in (crowded.start, crowded.goal):
-        assert between(crowded.core, points)[there].min() >= 10.5
+        assert between(crowded.vortex, points)[there].min() >= 10.5
     np.testing.assert_allclose(np.abs(gamma[there]), 2 * np.pi * 0.5 * 3.0)
-    distance = between(crowded.core, crowded.core)
+    distance = between(crowded.vortex, crowded.vortex)
     strength = np.abs(gamma)
     both = there[:, :, None] & there[:, None, :] & ~np.eye(8, dtype=bool)
     same = both & (gamma[:, :, None] * gamma[:, None, :] > 0)
@@ -227,7 +226,7 @@ def test_cores_keep_their_distances(crowded):
 
 
 def test_both_senses_of_rotation_are_as_likely(crowded):
-    first = crowded.core[:, 0, 2]  # nothing stands in the first core's way
+    first = crowded.vortex[:, 0, 2]  # nothing stands in the first core's way
     clockwise = int((first > 0).sum())
     assert stats.binomtest(clockwise, len(first)).pvalue > 1e-4
 
@@ -242,14 +241,17 @@ def test_headings_are_uniform(crowded):
 
 def test_robots_rest_in_the_water(crowded):
     """Velocity over ground is the current: the sum over the cores, by the published formula."""
-    offset = crowded.core[:, None, :, :2] - crowded.start[:, :, None]
+    offset = crowded.vortex[:, None, :, :2] - crowded.start[:, :, None]
     distance = np.linalg.norm(offset, axis=-1)
-    gamma = crowded.core[:, None, :, 2]
+    gamma = crowded.vortex[:, None, :, 2]
     outside, inside = 1 / (2 * np.pi * distance), distance / (2 * np.pi * 0.5**2)
     speed = np.abs(gamma) * np.where(distance > 0.5, outside, inside)
     v = offset / distance[..., None]
-    turned = np.where(gamma[..., None] > 0, np.stack((-v[..., 1], v[..., 0]), -1),
-                      np.stack((v[..., 1], -v[..., 0]), -1))
+    turned = np.where(
+        gamma[..., None] > 0,
+        np.stack((-v[..., 1], v[..., 0]), -1),
+        np.stack((v[..., 1], -v[..., 0]), -1),
+    )
     expected = (speed[..., None] * turned).sum(2)
     np.testing.assert_allclose(crowded.velocity, expected, atol=1e-12)
     assert np.linalg.norm(expected, axis=-1).max() > 0.3
@@ -257,23 +259,23 @@ def test_robots_rest_in_the_water(crowded):
 
 def test_float32_places_the_same_worlds():
     single, double = (place(MANY, worlds=512, dtype=d) for d in (torch.float32, torch.float64))
-    for name in ("robots", "buoys", "cores"):
+    for name in ("robots", "buoys", "vortices"):
         assert (single.placed[name] == double.placed[name]).all()
     np.testing.assert_allclose(single.start, double.start, rtol=1e-6)
     np.testing.assert_allclose(single.buoy, double.buoy, rtol=1e-6)
-    np.testing.assert_allclose(single.core, double.core, rtol=1e-6)
+    np.testing.assert_allclose(single.vortex, double.vortex, rtol=1e-6)
 
 
 def test_what_cannot_be_placed_is_left_out(device):
     """60 buoys do not always fit; the tries end, the rest of the slots stay empty and unseen."""
-    stage = Stage(robots=4, cores=0, buoys=60, min_distance_m=30.0)
+    stage = Stage(robots=4, vortices=0, buoys=60, min_distance_m=30.0)
     scenario = place(stage, device=device, worlds=64)
     placed = scenario.placed["buoys"]
     assert 20 < placed.min() < 60
     assert ((scenario.buoy[..., 2] > 0).sum(1) == placed).all()
     few_tries = EnvConfig(scenario=replace(EnvConfig().scenario, placement_tries=4))
     hurried = place(
-        Stage(robots=2, cores=0, buoys=4, min_distance_m=10.0),
+        Stage(robots=2, vortices=0, buoys=4, min_distance_m=10.0),
         device=device,
         worlds=64,
         config=few_tries,
@@ -295,7 +297,7 @@ def test_stages_side_by_side_place_what_each_would_alone(device):
         alone.set_stage(torch.full_like(wanted, i))
         alone.reset_into(alone.make_buffers())
         mine = torch.nn.functional.pad(wanted == i, (0, mixed.state.world.shape[-1] - 48))
-        for name in ("robot", "status", "buoy", "core", "world"):
+        for name in ("robot", "status", "buoy", "vortex", "world"):
             a, b = getattr(mixed.state, name), getattr(alone.state, name)
             assert same_bits(a[..., mine], b[..., mine]), name
         placed = mixed.state.world_field("robots")[:48][wanted == i]

@@ -17,7 +17,8 @@ def test_published_stages_are_those_of_the_reference():
         for entry in stages
     }
     ours = {
-        (stage.robots, stage.cores, stage.buoys, stage.min_distance_m) for stage in PUBLISHED_STAGES
+        (stage.robots, stage.vortices, stage.buoys, stage.min_distance_m)
+        for stage in PUBLISHED_STAGES
     }
     assert len(PUBLISHED_STAGES) == 6
     assert ours <= measured
@@ -29,7 +30,7 @@ def test_published_stages_are_those_of_the_reference():
         ("robots", 0),
         ("robots", 2.0),
         ("robots", True),
-        ("cores", -1),
+        ("vortices", -1),
         ("buoys", -1),
         ("min_distance_m", -0.1),
         ("min_distance_m", float("nan")),
@@ -37,7 +38,7 @@ def test_published_stages_are_those_of_the_reference():
     ],
 )
 def test_a_stage_refuses_impossible_numbers(field, value):
-    good = {"robots": 3, "cores": 0, "buoys": 0, "min_distance_m": 30.0}
+    good = {"robots": 3, "vortices": 0, "buoys": 0, "min_distance_m": 30.0}
     with pytest.raises(ValueError, match=rf"Stage\.{field} is .*: give"):
         Stage(**(good | {field: value}))
 
@@ -54,4 +55,4 @@ def test_labels_of_several_stages_differ():
 
 def test_label_counts_what_is_there():
     assert Stage(5, 0, 1, 40.0).label == "5 robots, 1 buoy"
-    assert Stage(1, 2, 0, 40.0).label == "1 robot, 0 buoys, 2 cores"
+    assert Stage(1, 2, 0, 40.0).label == "1 robot, 0 buoys, 2 vortices"

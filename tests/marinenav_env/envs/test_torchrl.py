@@ -15,7 +15,7 @@ from tests.marinenav_env.rollouts import CROWDED, SPARSE, eventful
 
 WORLDS = 6
 STEPS = 40
-ALONE = Stage(robots=1, cores=0, buoys=0, min_distance_m=9.5)
+ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=9.5)
 
 
 @pytest.fixture(autouse=True)
@@ -106,8 +106,8 @@ def test_keys_and_shapes(device):
         "robots/self": (5, 7),
         "robots/objects": (5, 5, 5),
         "robots/mask": (5, 5),
-        "robots/active": (5,),
-        "robots/ended": (5,),
+        "robots/alive": (5,),
+        "robots/robot_terminated": (5,),
     }
     step = {f"next/{k}": v for k, v in (world | robots).items()}
     extra = {"robots/action": (5, 2), "next/robots/reward": (5, 1)}
@@ -152,7 +152,7 @@ def test_training_path_gives_what_single_steps_give(device):
     for t in range(STEPS):
         now = steps[:, t]
         assert torch.equal(buffers[1].obs.ego, now["robots", "self"])
-        assert torch.equal(env.live, now["robots", "active"])
+        assert torch.equal(env.alive, now["robots", "alive"])
         buffers.reverse()
         out = buffers[1]
         env.step_into(now["robots", "action"].contiguous(), *buffers)
@@ -160,7 +160,7 @@ def test_training_path_gives_what_single_steps_give(device):
         for name, mine in zip(("self", "objects", "mask"), out.obs, strict=True):
             assert torch.equal(mine, after["robots", name])
         assert torch.equal(out.reward, after["robots", "reward"].squeeze(-1))
-        assert torch.equal(out.terminated, after["robots", "ended"])
+        assert torch.equal(out.terminated, after["robots", "robot_terminated"])
         assert torch.equal(out.done, after["done"].squeeze(-1))
         env.reset_into(out, out.done)
 
@@ -172,7 +172,7 @@ def test_terminal_observation_is_the_true_one(device):
     assert done.any()
     before, terminal = steps["robots", "self"][:, 10], steps["next", "robots", "self"][:, 10]
     fresh = steps["robots", "self"][:, 11]
-    ran = done[:, None] & steps["robots", "active"][:, 10]
+    ran = done[:, None] & steps["robots", "alive"][:, 10]
     moved = (terminal[..., :2].norm(dim=-1) - before[..., :2].norm(dim=-1))[ran].abs()
     assert (moved < 4.0).all()
     assert (moved > 0.0).all()
@@ -183,10 +183,8 @@ def test_terminal_observation_is_the_true_one(device):
 
 
 def test_ends_of_robots_and_worlds_are_apart(device):
-    """A world is done if terminated or truncated; `ended` is the robot's own."""
-    env = MarineNavEnv(
-        40, stages=(CROWDED, ALONE), config=eventful(16), device=device, seed=2
-    )
+    """A world is done if terminated or truncated; `robot_terminated` is the robot's own."""
+    env = MarineNavEnv(40, stages=(CROWDED, ALONE), config=eventful(16), device=device, seed=2)
     env.set_stage(torch.arange(40, device=device) % 2)
     rollout = env.rollout(80, break_when_any_done=False)
     after = rollout["next"]
@@ -194,13 +192,13 @@ def test_ends_of_robots_and_worlds_are_apart(device):
     assert not (after["terminated"] & after["truncated"]).any()
     assert after["terminated"].any()
     assert after["truncated"].any()
-    acted, ended = rollout["robots", "active"], after["robots", "ended"]
-    assert not (ended & ~acted).any()
-    alive = after["robots", "active"]
-    assert not (alive & (ended | ~acted | after["done"])).any()
-    everyone_ended = ~(acted & ~ended).any(-1, keepdim=True)
+    acted, terminated = rollout["robots", "alive"], after["robots", "robot_terminated"]
+    assert not (terminated & ~acted).any()
+    alive = after["robots", "alive"]
+    assert not (alive & (terminated | ~acted | after["done"])).any()
+    everyone_ended = ~(acted & ~terminated).any(-1, keepdim=True)
     assert (after["terminated"] == everyone_ended).all()
-    some = ended.any(-1) & ~after["done"].squeeze(-1)
+    some = terminated.any(-1) & ~after["done"].squeeze(-1)
     assert some.any(), "a robot ends, its world runs on"
 
 
@@ -212,7 +210,7 @@ def test_partial_reset_touches_only_its_rows(device):
     reset = torch.tensor([True, False, False, True, False, False], device=device)[:, None]
     current["_reset"] = reset
     after = env.reset(current)
-    for key in (("robots", n) for n in ("self", "objects", "mask", "active", "ended")):
+    for key in (("robots", n) for n in ("self", "objects", "mask", "alive", "robot_terminated")):
         kept = ~reset[:, 0]
         assert torch.equal(after[key][kept], before[key][kept]), key
     assert not torch.equal(after["robots", "self"][reset[:, 0]], before["robots", "self"][::3])
@@ -220,7 +218,7 @@ def test_partial_reset_touches_only_its_rows(device):
     after = after.exclude("_reset")
     moved = env.step(ErraticPolicy(env)(after.clone()))["next", "robots", "self"]
     distances = [td[..., :2].norm(dim=-1) for td in (moved, before["robots", "self"])]
-    both = (before["robots", "active"] & ~reset)[..., :2]
+    both = (before["robots", "alive"] & ~reset)[..., :2]
     assert ((distances[0] - distances[1])[:, :2][both].abs() < 4.0).all()
 
 

@@ -42,7 +42,7 @@ def perfect(episode) -> Replayed:
         reward=recorded.rewards.copy(),
         collision=recorded.collision.copy(),
         reach_goal=recorded.reach_goal.copy(),
-        live=np.arange(1, episode.decisions + 1)[:, None] < lengths,
+        alive=np.arange(1, episode.decisions + 1)[:, None] < lengths,
         phi=phi,
         ego=np.nan_to_num(recorded.obs.ego),
         objects=recorded.obs.objects.copy(),
@@ -114,7 +114,7 @@ def _forget_colregs(replayed):
 WRONG = {
     "collision": (_flip("collision", (3, 1)), 1),
     "goal": (_flip("reach_goal", (33, 0)), 1),
-    "goes on": (_flip("live", (20, 0)), 2),  # as a robot that goes on, and as one that is not done
+    "goes on": (_flip("alive", (20, 0)), 2),  # as a robot that goes on, and as one that is not done
     "object": (_unsee_object, 1),
     "COLREGs": (_forget_colregs, 1),
 }
@@ -150,7 +150,7 @@ def test_without_a_recording_only_trajectories_count(episode, perfect):
     found = compare(replace(episode, recorded=None), perfect, RUN_THROUGH)
     assert (found.observation, found.reward, found.phi_rad) == (None, None, None)
     assert found.position_m == pytest.approx(PLANTED)
-    perfect.live[20, 0] ^= True
+    perfect.alive[20, 0] ^= True
     assert compare(replace(episode, recorded=None), perfect, RUN_THROUGH).wrong_flags == 1
 
 

@@ -23,7 +23,7 @@ from marinenav_env.episodes.format import read_episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from marinenav_env.episodes.replay import check
 
-STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, cores=4, buoys=4, min_distance_m=40.0))
+STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, vortices=4, buoys=4, min_distance_m=40.0))
 
 
 def make_env(*, noise: bool, discrete: bool, steps: int = 60) -> MarineNavEnv:

@@ -86,7 +86,7 @@ def test_worlds_of_several_episodes_stand_side_by_side():
     first, second = (read_episode(path) for path in paths)
     env = env_for([first, second], 3, dtype=torch.float64, device="cpu")
     place_worlds(env, [(first, 60), (second, 0), (second, 41)])
-    assert env.live.tolist() == [
+    assert env.alive.tolist() == [
         [True, True, False, False, False],
         [True, True, True, True, False],
         [False] * 5,

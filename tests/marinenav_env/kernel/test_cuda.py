@@ -55,7 +55,7 @@ def test_cuda_agrees_with_the_cpu_after_each_step(dtype, discrete):
             previous, out = pair[(t + 1) % 2], pair[t % 2]
             env.step_into(actions(cpu, t).to(env.device), previous, out)
             outs.append(out)
-        for name in ("active", "terminated", "truncated", "done"):
+        for name in ("acted", "terminated", "truncated", "done"):
             assert same_bits(getattr(outs[0], name), getattr(outs[1], name).cpu()), name
         assert same_bits(outs[0].obs.mask, outs[1].obs.mask.cpu())
         pairs = [(outs[0].reward, outs[1].reward), (cpu.state.robot, cuda.state.robot)]

@@ -34,11 +34,11 @@ NEEDED = (
     "worlds",
     "robots",
     "buoys",
-    "cores",
+    "vortices",
     "resets",
     "robot_steps_per_s",
     "world_steps_per_s",
-    "replay_ratio",
+    "samples_per_insert",
     "memory_bytes",
     "memory_growth_bytes",
 )
@@ -75,7 +75,7 @@ class TestCommandLine:
             assert entry["robot_steps_per_s"] <= 5 * entry["world_steps_per_s"] * (1 + 1e-9)
             assert entry["robot_steps_per_cpu_s"] > 0
         # 5.1 is asked for; four worlds for an instant may be far from their mean number of robots.
-        assert 2.0 < record["rows"][-1]["replay_ratio"] < 13.0
+        assert 2.0 < record["rows"][-1]["samples_per_insert"] < 13.0
         assert record["skip_reset_if_empty"][0]["worlds"] == 16
         assert "robot-steps/s" in capsys.readouterr().out
 
@@ -127,8 +127,8 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("option", "value", "message"),
         [
-            ("--replay-ratios", "0", "0.0: give a number above 0"),
-            ("--replay-ratios", "nan", "nan: give a number above 0"),
+            ("--samples-per-insert", "0", "0.0: give a number above 0"),
+            ("--samples-per-insert", "nan", "nan: give a number above 0"),
             ("--worlds", "0", "0: give 1 or more"),
             ("--repeats", "0", "0: give 1 or more"),
             ("--seconds", "0", "0.0: give a number above 0"),
@@ -154,7 +154,7 @@ class TestCommandLine:
         assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*main.WORLDS, 64}
         assert {c.agent for c in acting} == set(AGENTS)
         assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
-        assert {c.replay_ratio for c in rows if c.mode == "train"} == {5.1}
+        assert {c.samples_per_insert for c in rows if c.mode == "train"} == {5.1}
 
     @pytest.mark.parametrize(("operators", "taken"), [(True, "cuda"), (False, "cpu")])
     def test_takes_the_gpu_if_its_operators_are_there(self, operators, taken, monkeypatch):
@@ -165,7 +165,7 @@ class TestCommandLine:
 
     def test_ratio_on_a_gpu(self):
         options = main.parse(["--device", "cuda", "--modes", "train"])
-        assert {c.replay_ratio for c in main.cases(options, CPU)} == {1 / 8}
+        assert {c.samples_per_insert for c in main.cases(options, CPU)} == {1 / 8}
 
 
 class TestComplaints:
@@ -235,20 +235,22 @@ class TestTraining:
     @pytest.mark.parametrize("agent", AGENTS)
     def test_settings(self, agent):
         ratio, batch = 0.125, 64
-        case = Case("train", CPU, 8, cores=2, agent=agent, replay_ratio=ratio, batch_size=batch)
+        case = Case(
+            "train", CPU, 8, vortices=2, agent=agent, samples_per_insert=ratio, batch_size=batch
+        )
         config = training_config(case)
         assert config.agent == agent
-        assert (config.updates.replay_ratio, config.updates.batch_size) == (ratio, batch)
+        assert (config.updates.samples_per_insert, config.updates.batch_size) == (ratio, batch)
         assert config.curriculum.stages == (case.stage,)
         assert config.env == training_env()
-        # Over the shortest interval the trainer corrects the replay ratio: that must be the log's.
+        # The trainer corrects over the shortest interval: that must be the log's.
         intervals = (config.log, config.evaluation, config.checkpoint)
         assert {part.interval_steps for part in intervals} == {8 * bench_training.LOG_EVERY}
 
     @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
     def test_the_peak_is_that_of_the_agents_format(self, dtype, monkeypatch):
         monkeypatch.setattr(base, "multiplies_bfloat16", lambda device: dtype == "bfloat16")
-        case = Case("train", CPU, 4, agent="DQN", replay_ratio=1.0, batch_size=64)
+        case = Case("train", CPU, 4, agent="DQN", samples_per_insert=1.0, batch_size=64)
         rates = {"float32": 1e9, "bfloat16": 5e9}
         measured = measure_training(case, BRIEF, rates)
         assert measured["product_dtype"] == dtype
@@ -257,7 +259,7 @@ class TestTraining:
 
     def test_its_log_is_written(self, tmp_path, monkeypatch):
         monkeypatch.setattr(bench_training, "LOG_EVERY", 2)
-        case = Case("train", CPU, 4, agent="DQN", replay_ratio=1.0, batch_size=64)
+        case = Case("train", CPU, 4, agent="DQN", samples_per_insert=1.0, batch_size=64)
         training = Training(case, tmp_path)
         training.repeat(6)
         training.trainer.receiver.close()
@@ -284,9 +286,7 @@ class TestTraining:
 class TestMachine:
     def test_rates_of_matrix_products(self, monkeypatch):
         for has_units, formats in ((False, ["float32"]), (True, ["float32", "bfloat16"])):
-            monkeypatch.setattr(
-                machine, "multiplies_bfloat16", lambda device, has=has_units: has
-            )
+            monkeypatch.setattr(machine, "multiplies_bfloat16", lambda device, has=has_units: has)
             rates = machine.matmul_flops_per_s(CPU)
             assert list(rates) == formats
             assert all(rate > 1e8 for rate in rates.values())
@@ -312,11 +312,11 @@ class TestMachine:
 class TestBounds:
     def test_work_matches_the_layout(self):
         """Per robot: 20 + 20 + 37 + 1 numbers, an action, 4 flags; per world 7 + 12 and 3 flags."""
-        work = work_of_robot_step(robots=5, buoys=4, cores=0)
+        work = work_of_robot_step(robots=5, buoys=4, vortices=0)
         assert work.bytes == pytest.approx(4 * 78 + 8 + 4 + (4 * 19 + 3) / 5)
-        with_cores = work_of_robot_step(robots=5, buoys=4, cores=4)
-        assert with_cores.bytes - work.bytes == pytest.approx(4 * 3 * 4 / 5)
-        assert with_cores.operations > work.operations
+        with_vortices = work_of_robot_step(robots=5, buoys=4, vortices=4)
+        assert with_vortices.bytes - work.bytes == pytest.approx(4 * 3 * 4 / 5)
+        assert with_vortices.operations > work.operations
 
     def test_observation_is_the_simulators(self):
         obs = MarineNavEnv(1).make_buffers().obs

@@ -21,7 +21,7 @@ def test_figures_leave_out_the_first_record():
     assert figures == {
         "robot_steps_per_s": 100.0,
         "gradient_samples_per_s": 200.0,
-        "replay_ratio": 2.0,
+        "samples_per_insert": 2.0,
     }
 
 
@@ -34,7 +34,7 @@ def test_the_script_measures_one_and_two(tmp_path, capsys):
     assert (one["processes"], two["processes"]) == (1, 2)
     for row in (one, two):
         assert row["robot_steps_per_s"] == row["repeats"][0]["robot_steps_per_s"] > 0
-        assert row["replay_ratio"] == pytest.approx(1.0, rel=0.5)
+        assert row["samples_per_insert"] == pytest.approx(1.0, rel=0.5)
     assert "gradient samples/s" in capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from marinenav_env.fields import SettingsError
+from marinenav_env.fields import ConfigError
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.agent_samples import make_agent, random_batch, random_observation
 from train_RL_agents.agents import base
@@ -323,7 +323,7 @@ def test_a_config_of_another_agent_is_refused():
 @pytest.mark.parametrize("settings", [{"gamma": 1.5}, {"learning_rate": -1.0}, {"n_step": 0}])
 def test_settings_outside_their_bounds_are_refused(name, settings):
     field = next(iter(settings))
-    with pytest.raises(SettingsError, match=field):
+    with pytest.raises(ConfigError, match=field):
         AGENTS[name].Config(**settings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from marinenav_env.fields import SettingsError
+from marinenav_env.fields import ConfigError
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.agent_samples import make_agent, random_batch, random_observation
 from train_RL_agents.agents.networks import ObservationDims
@@ -144,5 +144,5 @@ def test_rainbow_tells_whether_returns_lie_on_its_support(reward, mass):
 
 
 def test_rainbow_refuses_an_empty_support():
-    with pytest.raises(SettingsError, match="v_min is 5"):
+    with pytest.raises(ConfigError, match="v_min is 5"):
         AGENTS["Rainbow"].Config(v_min=5.0, v_max=5.0)

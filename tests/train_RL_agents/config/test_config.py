@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marinenav_env.fields import Settings, SettingsError, build, nearest, plain, setting
+from marinenav_env.fields import ConfigError, Settings, build, nearest, plain, setting
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config import schema as config_module
 from train_RL_agents.config.files import CONFIGS, config_from_plain, load_config, presets
@@ -68,7 +68,7 @@ def published(tmp_path, **changes):
     ],
 )
 def test_wrong_settings_name_field_value_and_remedy(override, parts):
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ConfigError) as raised:
         load_config(overrides=[override])
     for part in parts:
         assert part in str(raised.value)
@@ -79,7 +79,7 @@ def test_later_sources_win(tmp_path):
     path.write_text("worlds: 32\nupdates: {batch_size: 128}\nseed: [4, 5]\noutput: here\n")
     config, seeds, output = load_config(path=path, overrides=["updates.batch_size=512"])
     assert (config.worlds, config.updates.batch_size) == (32, 512)
-    assert config.updates.replay_ratio == TrainConfig().updates.replay_ratio
+    assert config.updates.samples_per_insert == TrainConfig().updates.samples_per_insert
     assert (seeds, config.seed, output) == ((4, 5), 4, "here")
 
 
@@ -96,7 +96,7 @@ def test_published_training_file(tmp_path):
     assert config.curriculum.mode == "sequential"
     assert config.curriculum.starts == (0, 1_000_000, 2_000_000)
     last = config.curriculum.stages[2]
-    assert (last.robots, last.cores, last.buoys, last.min_distance_m) == (5, 4, 2, 40.0)
+    assert (last.robots, last.vortices, last.buoys, last.min_distance_m) == (5, 4, 2, 40.0)
     assert config.evaluation.episodes_per_stage == (10, 0, 5)
     assert config.evaluation.stages[2].buoys == 4
 
@@ -116,20 +116,20 @@ def test_published_training_file(tmp_path):
     ],
 )
 def test_wrong_published_training_file(tmp_path, changes, message):
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(ConfigError, match=message):
         load_config(path=published(tmp_path, **changes))
 
 
 def test_missing_and_damaged_files(tmp_path):
-    with pytest.raises(SettingsError, match=r"no file .*gone\.yaml"):
+    with pytest.raises(ConfigError, match=r"no file .*gone\.yaml"):
         load_config(path=tmp_path / "gone.yaml")
     (tmp_path / "half.json").write_text('{"seed": [0, ')
-    with pytest.raises(SettingsError, match=r"half\.json is not readable"):
+    with pytest.raises(ConfigError, match=r"half\.json is not readable"):
         load_config(path=tmp_path / "half.json")
     (tmp_path / "list.yaml").write_text("- 1\n- 2\n")
-    with pytest.raises(SettingsError, match="holds no settings"):
+    with pytest.raises(ConfigError, match="holds no settings"):
         load_config(path=tmp_path / "list.yaml")
-    with pytest.raises(SettingsError, match=r"preset is .warp.*quickstart"):
+    with pytest.raises(ConfigError, match=r"preset is .warp.*quickstart"):
         load_config(preset="warp")
 
 
@@ -186,8 +186,8 @@ class Outer(Settings):
 def test_build():
     assert build(Outer, {"inner": {"name": "x"}}) == Outer(inner=Inner(7.0, "x"))
     assert build(Outer, {"pair": [3.0, 4]}).pair == (3, 4.0)
-    with pytest.raises(SettingsError, match=r"inner\.depth is -1\.0: give 0\.0 or more"):
+    with pytest.raises(ConfigError, match=r"inner\.depth is -1\.0: give 0\.0 or more"):
         build(Outer, {"inner": {"depth": -1}})
-    with pytest.raises(SettingsError, match="inner is 3: give a section"):
+    with pytest.raises(ConfigError, match="inner is 3: give a section"):
         build(Outer, {"inner": 3})
     assert nearest("inner.dept", ["pair", "inner.depth", "inner.name"]) == "inner.depth"

@@ -37,8 +37,8 @@ def test_mixed_curriculum_goes_by_the_global_number_of_a_world():
     assert curriculum.stages(500, worlds=4, first_world=8).tolist() == [2, 3, 4, 5]
 
 
-def test_updates_follow_the_replay_ratio_and_make_up_for_estimates():
-    settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
+def test_updates_follow_the_samples_per_insert_and_make_up_for_estimates():
+    settings = UpdateConfig(batch_size=10, samples_per_insert=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=4.0)
     assert [counters.advance(2, settings) for _ in range(4)] == [2, 2, 2, 2]
     # 16 transitions were counted, 8 were stored: 2 an iteration, less 8 counted too many over 4.
@@ -53,8 +53,8 @@ def test_updates_follow_the_replay_ratio_and_make_up_for_estimates():
     assert counters.robot_rate == 13.0
 
 
-def test_a_short_log_interval_does_not_upset_the_replay_ratio():
-    settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
+def test_a_short_log_interval_does_not_upset_the_samples_per_insert():
+    settings = UpdateConfig(batch_size=10, samples_per_insert=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=20.0)  # twice the truth
     rates = []
     for iterations in (100, 10, 100, 10, 100):
@@ -66,7 +66,7 @@ def test_a_short_log_interval_does_not_upset_the_replay_ratio():
 
 
 def test_updates_share_the_transitions_of_all_processes():
-    settings = UpdateConfig(batch_size=10, replay_ratio=5.0, warmup_transitions=0)
+    settings = UpdateConfig(batch_size=10, samples_per_insert=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=4.0)
     counters.advance(8, settings)
     counters.close_interval(robot_steps=16.0, processes=4, coming=1.0)
@@ -74,7 +74,7 @@ def test_updates_share_the_transitions_of_all_processes():
 
 
 def test_fractions_of_updates_add_up():
-    settings = UpdateConfig(batch_size=16, replay_ratio=1.0, warmup_transitions=8)
+    settings = UpdateConfig(batch_size=16, samples_per_insert=1.0, warmup_transitions=8)
     counters = Counters(robot_rate=4.0)
     assert [counters.advance(1, settings) for _ in range(9)] == [0, 0, 0, 0, 1, 0, 0, 0, 1]
 

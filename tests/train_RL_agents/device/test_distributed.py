@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from marinenav_env.envs.checks import ConfigError
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from tests.train_RL_agents.short_runs import assert_same
 from train_RL_agents import train
@@ -26,7 +26,7 @@ SHORT = [
     "worlds=3",  # 12 robots in one process, 15 in the other
     "total_steps=480",
     "updates.batch_size=16",
-    "updates.replay_ratio=2",
+    "updates.samples_per_insert=2",
     "updates.warmup_transitions=50",
     "replay.capacity=3000",
     "log.interval_steps=120",

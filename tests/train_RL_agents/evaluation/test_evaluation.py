@@ -31,7 +31,7 @@ from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.counters import Counters
 from train_RL_agents.training.evaluations import RunEvaluation
 
-ALONE = Stage(robots=1, cores=0, buoys=0, min_distance_m=30.0)
+ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
 KEYS = ["robots", "buoys", "episodes", "success", "success_ci95", "collision", "timeout"]
 KEYS += ["mean_time_s", "mean_energy"]
 
@@ -85,7 +85,7 @@ def test_an_idle_policy_times_out():
 
 
 def test_driving_to_the_goal_succeeds_alone_and_collides_in_company():
-    company = Stage(robots=5, cores=0, buoys=4, min_distance_m=40.0)
+    company = Stage(robots=5, vortices=0, buoys=4, min_distance_m=40.0)
     (alone, together), _ = evaluated(toward_goal, (ALONE, company), (20, 20))
     assert alone.success == 1.0
     assert 10.0 < alone.as_json()["mean_time_s"] < 60.0

@@ -123,7 +123,7 @@ def test_the_table_of_an_export_is_that_of_its_weights(tmp_path, name, monkeypat
         action = own.act(Observation(*(part.double() for part in observation)), mean=True)
         return action if own.discrete else action.float()
 
-    stages = (Stage(robots=3, cores=1, buoys=2, min_distance_m=30.0),)
+    stages = (Stage(robots=3, vortices=1, buoys=2, min_distance_m=30.0),)
     episodes = evaluation_episodes.Evaluation(
         stages, (4,), seed=1, config=EnvConfig(), discrete=own.discrete
     )

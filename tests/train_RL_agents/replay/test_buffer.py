@@ -9,7 +9,7 @@ from scipy import stats
 from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
-from marinenav_env.fields import SettingsError
+from marinenav_env.fields import ConfigError
 from tests.host_reads import no_host_reads
 from train_RL_agents.replay import layout
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
@@ -46,7 +46,7 @@ def store_row(
     replay: DeviceReplay,
     tag: float,
     reward: Tensor | None = None,
-    active: Tensor | None = None,
+    acted: Tensor | None = None,
     terminated: Tensor | None = None,
     truncated: Tensor | None = None,
 ) -> None:
@@ -59,7 +59,7 @@ def store_row(
         tagged_observation(tags),
         tags.unsqueeze(-1).expand(*grid, 2),
         tags if reward is None else reward.to(device),
-        ~nothing if active is None else active.to(device),
+        ~nothing if acted is None else acted.to(device),
         nothing if terminated is None else terminated.to(device),
         nothing if truncated is None else truncated.to(device),
         tagged_observation(tags + 0.5),
@@ -72,8 +72,8 @@ def store_history(replay: DeviceReplay, history: str) -> None:
     Row k has the tag k and the reward 2^k.
     """
     for k, what in enumerate(history):
-        active, terminated, truncated = what != "-", what == "T", what == "L"
-        flags = (torch.tensor([[flag]]) for flag in (active, terminated, truncated))
+        acted, terminated, truncated = what != "-", what == "T", what == "L"
+        flags = (torch.tensor([[flag]]) for flag in (acted, terminated, truncated))
         store_row(replay, float(k), torch.tensor([[2.0**k]]), *flags)
 
 
@@ -128,7 +128,7 @@ def reference_window(
         if row["terminated"].flatten()[slot]:
             return total, first + k, 0.0
         over = row["truncated"].flatten()[slot] or first + k + 1 == len(rows)
-        if over or k + 1 == n_step or not rows[first + k + 1]["active"].flatten()[slot]:
+        if over or k + 1 == n_step or not rows[first + k + 1]["acted"].flatten()[slot]:
             return total, first + k, GAMMA ** (k + 1)
     raise AssertionError("the loop returns in its last round")
 
@@ -147,7 +147,7 @@ def test_random_episodes_match_a_plain_loop(n_step: int, stored: int, device: st
         cut = torch.rand(worlds, 1, generator=generator) < 0.1
         truncated = live & ~terminated & cut
         reward = torch.randn(worlds, robots, generator=generator)
-        row = {"reward": reward, "active": live}
+        row = {"reward": reward, "acted": live}
         rows.append(row | {"terminated": terminated, "truncated": truncated})
         store_row(replay, float(t), reward, live, terminated, truncated)
         live = live & ~terminated
@@ -158,7 +158,7 @@ def test_random_episodes_match_a_plain_loop(n_step: int, stored: int, device: st
     index, expected = [], []
     for t in range(oldest, stored):
         for slot in range(worlds * robots):
-            if rows[t]["active"].flatten()[slot]:
+            if rows[t]["acted"].flatten()[slot]:
                 index.append(t % ring * worlds * robots + slot)
                 expected.append((*reference_window(rows, t, slot, n_step), t, slot))
     index = torch.tensor(index, device=device)
@@ -175,20 +175,20 @@ def store_random_activity(replay: DeviceReplay, rows: int, seed: int = 0) -> Non
     generator = torch.Generator().manual_seed(seed)
     grid = (replay.layout.worlds, replay.layout.robots)
     for t in range(rows):
-        store_row(replay, float(t), active=torch.rand(grid, generator=generator) < 0.6)
+        store_row(replay, float(t), acted=torch.rand(grid, generator=generator) < 0.6)
 
 
 @pytest.mark.parametrize("rows", [7, 20, 33])
 def test_every_active_transition_is_equally_likely(rows: int, device: str) -> None:
     replay = small_replay(20, worlds=5, robots=3, device=device)
     store_random_activity(replay, rows)
-    active = replay._ring["flags"][..., 0].flatten().cpu()
+    acted = replay._ring["flags"][..., 0].flatten().cpu()
     batch = replay.sample(200_000)
-    counts = torch.bincount(batch.index.cpu(), minlength=len(active))
-    assert not counts[~active].any()
-    assert stats.chisquare(counts[active]).pvalue > 1e-3
+    counts = torch.bincount(batch.index.cpu(), minlength=len(acted))
+    assert not counts[~acted].any()
+    assert stats.chisquare(counts[acted]).pvalue > 1e-3
     assert (batch.weight == 1).all()
-    assert len(replay) == int(active.sum())
+    assert len(replay) == int(acted.sum())
 
 
 def test_draws_of_a_batch_are_independent() -> None:
@@ -210,19 +210,19 @@ def test_nothing_stored_gives_weight_zero(device: str) -> None:
 def test_prioritised_draws_follow_the_priorities(device: str) -> None:
     replay = small_replay(40, 5, 3, device=device, prioritized=True, alpha=0.6, beta=0.4)
     store_random_activity(replay, 55)
-    active = (replay.tree.weights > 0).nonzero().flatten()
-    priority = torch.rand(len(active), generator=torch.Generator().manual_seed(1)) * 5
-    replay.update_priorities(active, priority.to(device))
+    acted = (replay.tree.weights > 0).nonzero().flatten()
+    priority = torch.rand(len(acted), generator=torch.Generator().manual_seed(1)) * 5
+    replay.update_priorities(acted, priority.to(device))
     batch = replay.sample(200_000)
     probability = (priority.double() + 1e-6) ** 0.6
     probability /= probability.sum()
     counts = torch.bincount(batch.index.cpu(), minlength=40 * 15)
-    assert int(counts.sum()) == int(counts[active.cpu()].sum())
-    assert stats.chisquare(counts[active.cpu()], 200_000 * probability).pvalue > 1e-3
+    assert int(counts.sum()) == int(counts[acted.cpu()].sum())
+    assert stats.chisquare(counts[acted.cpu()], 200_000 * probability).pvalue > 1e-3
 
     of_slot = torch.zeros(40 * 15, dtype=torch.float64)
-    of_slot[active.cpu()] = probability
-    weights = (len(active) * of_slot[batch.index.cpu()]) ** -0.4
+    of_slot[acted.cpu()] = probability
+    weights = (len(acted) * of_slot[batch.index.cpu()]) ** -0.4
     torch.testing.assert_close(
         batch.weight.cpu().double(), weights / weights.max(), rtol=1e-4, atol=0
     )
@@ -245,7 +245,7 @@ def test_an_overwritten_slot_of_an_inactive_robot_stays_unreachable(device: str)
     for t in range(3):
         store_row(replay, float(t))
     batch = replay.sample(100)
-    store_row(replay, 3.0, active=torch.tensor([[False]]))
+    store_row(replay, 3.0, acted=torch.tensor([[False]]))
     replay.update_priorities(batch.index, torch.ones(100, device=device))
     assert set(replay.sample(1000).index.tolist()) == {1, 2}
 
@@ -363,7 +363,7 @@ def test_discrete_actions_and_single_rows_survive() -> None:
 
 def test_too_small_a_capacity_is_refused() -> None:
     assert small_replay(4, 10, 5, n_step=3).rows == 4
-    with pytest.raises(SettingsError, match=r"replay\.capacity is 199.*at least 200.*raise"):
+    with pytest.raises(ConfigError, match=r"replay\.capacity is 199.*at least 200.*raise"):
         small_replay(4, 10, 5, n_step=3, capacity=199)
 
 
@@ -373,18 +373,18 @@ def test_priorities_that_could_overflow_are_refused() -> None:
     ReplayConfig(capacity=largest, prioritized=True)
     ReplayConfig(capacity=largest + 1)
     message = rf"replay\.capacity is {largest + 1}.*at most {largest}"
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(ConfigError, match=message):
         ReplayConfig(capacity=largest + 1, prioritized=True)
 
 
 def test_too_large_a_capacity_is_refused_before_it_is_allocated(monkeypatch) -> None:
-    with pytest.raises(SettingsError, match=r"replay\.capacity is 1000.*give at most"):
+    with pytest.raises(ConfigError, match=r"replay\.capacity is 1000.*give at most"):
         small_replay(1, capacity=10**15)
     needed = small_replay(100).nbytes
     monkeypatch.setattr(layout, "free_bytes", lambda device: needed)
     small_replay(100)
     monkeypatch.setattr(layout, "free_bytes", lambda device: needed - 1)
-    with pytest.raises(SettingsError, match=r"replay\.capacity is 100: .*give at most 89"):
+    with pytest.raises(ConfigError, match=r"replay\.capacity is 100: .*give at most 89"):
         small_replay(100)
 
 
@@ -394,7 +394,7 @@ def test_processes_share_the_free_memory_of_a_device(monkeypatch) -> None:
     monkeypatch.setattr(layout, "free_bytes", lambda device: 2 * size)
     check = functools.partial(layout.check_memory, replay.config, replay.layout, CPU)
     check(processes=2)
-    with pytest.raises(SettingsError, match=r"for each of 3 processes; give at most 60"):
+    with pytest.raises(ConfigError, match=r"for each of 3 processes; give at most 60"):
         check(processes=3)
 
 

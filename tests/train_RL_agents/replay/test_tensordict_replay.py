@@ -37,14 +37,17 @@ def make_rollout(steps: int, robots: int, seed: int = 0) -> TensorDict:
         }
 
     active = torch.rand(grid, generator=generator) < 0.8
-    ended = active & (torch.rand(grid, generator=generator) < 0.1)
+    terminated = active & (torch.rand(grid, generator=generator) < 0.1)
     limit = torch.rand(WORLDS, steps, 1, generator=generator) < 0.1
-    done = limit | (ended | ~active).all(2, keepdim=True)
+    done = limit | (terminated | ~active).all(2, keepdim=True)
     robots_now = observation() | {
-        "active": active,
+        "alive": active,
         "action": torch.randint(0, 25, grid, generator=generator),
     }
-    robots_next = observation() | {"ended": ended, "reward": torch.rand(grid, generator=generator)}
+    robots_next = observation() | {
+        "terminated": terminated,
+        "reward": torch.rand(grid, generator=generator),
+    }
     following = {"robots": robots_next, "done": done, "terminated": done & ~limit}
     return TensorDict({"robots": robots_now, "next": following}, batch_size=[WORLDS, steps])
 
@@ -53,24 +56,24 @@ def test_what_is_extended_is_what_is_sampled() -> None:
     buffer, data = make_buffer(20, 3), make_rollout(12, 3)
     index = buffer.extend(data)
     assert index.shape == (WORLDS, 12, 3)
-    assert len(buffer) == int(data["robots", "active"].sum())
+    assert len(buffer) == int(data["robots", "alive"].sum())
     sample = buffer.sample()
     assert sample.batch_size == (32,)
     for row in sample:
         world, step, robot = (index == row["index"]).nonzero()[0].tolist()
         source = data[world, step]
-        assert source["robots", "active"][robot]
+        assert source["robots", "alive"][robot]
         for key in ("self", "objects", "mask", "action"):
             assert torch.equal(row["robots", key], source["robots", key][robot])
         for key in ("self", "objects", "mask"):
             assert torch.equal(row["next", "robots", key], source["next", "robots", key][robot])
-        ended = bool(source["next", "robots", "ended"][robot])
+        terminated = bool(source["next", "robots", "robot_terminated"][robot])
         done = bool(source["next", "done"])
         following = row["next", "robots"]
         assert following["reward"].item() == source["next", "robots", "reward"][robot].item()
-        assert following["terminated"].item() == ended
-        assert following["truncated"].item() == (done and not ended)
-        assert following["done"].item() == (done or ended)
+        assert following["terminated"].item() == terminated
+        assert following["truncated"].item() == (done and not terminated)
+        assert following["done"].item() == (done or terminated)
         assert row["steps_to_next_obs"].item() == 1
 
 
@@ -89,8 +92,8 @@ def test_rollouts_and_single_steps_are_stored_alike() -> None:
 def test_windows_agree_with_torchrl_multistep(n_step: int) -> None:
     steps = 40
     data = make_rollout(steps, 1)
-    data["robots", "active"].fill_(True)  # one robot that always acts: what MultiStep handles
-    terminated = data["next", "robots", "ended"]
+    data["robots", "alive"].fill_(True)  # one robot that always acts: what MultiStep handles
+    terminated = data["next", "robots", "robot_terminated"]
     done = data["next", "done"].clone() | terminated
     data["next", "done"] = done
     flat = TensorDict(
@@ -116,8 +119,8 @@ def test_windows_agree_with_torchrl_multistep(n_step: int) -> None:
     assert torch.equal(batch.next_obs.ego, expected["next", "observation"].flatten(0, 1))
     # MultiStep leaves "terminated" as in the first decision; what counts is the window's last.
     last = torch.arange(steps) + expected["steps_to_next_obs"] - 1
-    ended = terminated.squeeze(2).gather(1, last).flatten()
-    torch.testing.assert_close(batch.discount, GAMMA**window.steps * ~ended)
+    terminated = terminated.squeeze(2).gather(1, last).flatten()
+    torch.testing.assert_close(batch.discount, GAMMA**window.steps * ~terminated)
 
 
 def test_torchrl_loss_reads_the_sample_with_the_right_discount() -> None:
@@ -140,7 +143,7 @@ def test_torchrl_loss_reads_the_sample_with_the_right_discount() -> None:
         action=("robots", "action"),
         reward=("robots", "reward"),
         done=("robots", "done"),
-        terminated=("robots", "terminated"),
+        terminated=("robots", "robot_terminated"),
     )
     loss.make_value_estimator(gamma=GAMMA)
     sample = buffer.sample(64)

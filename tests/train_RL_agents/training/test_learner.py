@@ -55,7 +55,7 @@ def test_statistics_agree_with_what_was_stored():
         made.collect()
         following = made.buffers[made._current]
         row = (made.replay.position - 1) % made.replay.rows
-        actions.append(made.replay._ring["action"][row][0][following.active])
+        actions.append(made.replay._ring["action"][row][0][following.acted])
         done = following.done
         finished += int(done.sum())
         returns += made.env.outcome["mean_return"][done].tolist()
@@ -91,7 +91,7 @@ def test_actions_of_late_worlds_are_counted(monkeypatch):
     made = learner("cpu", "DQN")
     actions = torch.arange(6).unsqueeze(1).expand(-1, made.env.robots).contiguous()
     step = made.buffers[0]
-    step.active.fill_(True)
+    step.acted.fill_(True)
     made.statistics.add_decision(actions, step)
     counts = made.statistics.gather(Processes(), updates=0).train()["action"].counts
     assert counts.nonzero().flatten().tolist() == [0, 5]
@@ -129,8 +129,8 @@ def test_n_step_windows_end_with_an_episode_that_a_collision_stopped():
         made.collect()
         following = made.buffers[made._current]
         row = int(replay.position - 1) % replay.rows
-        active, terminated, truncated = replay._ring["flags"][row].unbind(-1)
-        over = active & following.done.unsqueeze(1)
+        acted, terminated, truncated = replay._ring["flags"][row].unbind(-1)
+        over = acted & following.done.unsqueeze(1)
         assert torch.equal(over, (terminated | truncated) & following.done.unsqueeze(1))
         assert not (terminated & truncated).any()
         cut += int((truncated & following.world_terminated.unsqueeze(1)).sum())

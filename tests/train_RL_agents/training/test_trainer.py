@@ -37,7 +37,7 @@ def test_learning_changes_the_weights_and_the_seed_decides_everything(tmp_path):
         assert_same(first["model"]["networks"], untrained["networks"])
 
 
-def test_steps_updates_and_replay_ratio(tmp_path):
+def test_steps_updates_and_samples_per_insert(tmp_path):
     run = trainer(tmp_path, "updates.warmup_transitions=0")
     run.train()
     records = [r for r in read_metrics(tmp_path / "metrics.jsonl") if r["mode"] == "train"]
