@@ -1,9 +1,9 @@
 """Simulator parameters as frozen dataclasses; every field states its unit and source.
 
 "published" means the simulator of "Distributional Reinforcement Learning based Integrated Decision
-Making and Control for Autonomous Surface Vehicles" (IEEE RA-L 2025, arXiv 2412.09466). The order
-of groups and fields is the order in which the C++ core reads them (`csrc/core/params.h`);
-`EnvConfig.flat` is checked against the core's own list of names when the operators load.
+Making and Control for Autonomous Surface Vehicles" (IEEE RA-L 2025, arXiv 2412.09466). The C++
+core has a member of the same name for every parameter (`csrc/core/params.h`); the operators take
+them packed by name, in the core's own order, and refuse to load if a name is missing on a side.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class EnvConfig:
             _require(math.isfinite(value), name, value, "give a finite number")
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
-        """(name, value) of every parameter the core takes, in the core's order."""
+        """(name, value) of every parameter that the operators take."""
         for group in dataclasses.fields(self):
             part = getattr(self, group.name)
             for entry in dataclasses.fields(part):
@@ -287,7 +287,3 @@ class EnvConfig:
                     yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
                 else:
                     yield name, float(value)
-
-    def flat(self) -> list[float]:
-        """The parameters as the operators take them."""
-        return [value for _, value in self.named_numbers()]

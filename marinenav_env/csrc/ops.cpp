@@ -15,12 +15,9 @@ namespace {
 #define MN_OBSERVATION "Tensor(g!) ego, Tensor(h!) objects, Tensor(i!) mask, "
 #define MN_CONTEXT "float[] params, int seed, int first_world"
 
-std::string param_names() {
+std::string joined_param_names() {
   std::string names;
-  for (const char* name : kParamNames) {
-    if (!names.empty()) names += ' ';
-    names += name;
-  }
+  for (const std::string& name : param_names()) names += name + ' ';
   return names;
 }
 
@@ -52,7 +49,7 @@ TORCH_LIBRARY(marinenav, m) {
       "observe(Tensor(a!) robot, Tensor status, Tensor bad, Tensor buoy, Tensor vortex, "
       "Tensor world, Tensor outcome, Tensor stats, Tensor stage, Tensor radius_noise, "
       "Tensor? only, " MN_OBSERVATION MN_CONTEXT ") -> ()");
-  m.def("param_names() -> str", &param_names);
+  m.def("param_names() -> str", &joined_param_names);
   m.def("field_names(str of) -> str", &field_names);
   m.def("row_alignment() -> int", []() -> int64_t { return kRowAlignment; });
   m.def("noise_table_size() -> int", []() -> int64_t { return kNoiseTable + 1; });

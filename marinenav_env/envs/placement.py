@@ -74,6 +74,7 @@ def place_trial_worlds(
     )
     out = StepBuffers.allocate(TRIAL_WORLDS, stage.robots, 1, **place)
     alive = torch.zeros_like(out.acted)
-    ops.reset(state, None, out, alive, Context(config.flat(), 0, 0), skip_if_empty=False)
+    context = Context(ops.pack_params(config.named_numbers()), 0, 0)
+    ops.reset(state, None, out, alive, context, skip_if_empty=False)
     rows = [state.world_field(name)[:TRIAL_WORLDS] for name in ("robots", "vortices", "buoys")]
     return torch.stack(rows).numpy()

@@ -30,7 +30,7 @@ class Context(NamedTuple):
     """What an operator needs besides tensors.
 
     Attributes:
-        params: `EnvConfig.flat()`.
+        params: from `ops.pack_params`.
         seed: 64 random-number key bits as a signed integer.
         first_world: global index of world 0, so that ranks and batches draw different numbers.
     """

@@ -6,6 +6,7 @@ compute; the schemas in `csrc/ops.cpp` mark what is written.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,18 +34,30 @@ _load_library()
 _ops = torch.ops.marinenav
 
 
-def _check_parameter_names() -> None:
-    core = _ops.param_names().split()
-    config = [name for name, _ in EnvConfig().named_numbers()]
-    if core != config:
-        different = [f"{a} / {b}" for a, b in zip(core, config, strict=False) if a != b]
+PARAM_NAMES: tuple[str, ...] = tuple(_ops.param_names().split())
+"""Parameters in the order in which the operators take them."""
+
+
+def pack_params(named: Iterable[tuple[str, float]]) -> list[float]:
+    """Return parameters as the operators take them.
+
+    Args:
+        named: name and value of every parameter of `PARAM_NAMES`, in any order.
+
+    Raises:
+        ImportError: the operators know other parameters.
+    """
+    values = dict(named)
+    strange = sorted(set(values).symmetric_difference(PARAM_NAMES))
+    if strange:
         raise ImportError(
-            "marinenav's operators were built from another version of the parameters (core /"
-            f" config.py: {different[:3]}): run `make` to rebuild them"
+            "marinenav's operators were built from another version of the parameters (only one side"
+            f" knows {strange[:3]}): run `make` to rebuild them"
         )
+    return [values[name] for name in PARAM_NAMES]
 
 
-_check_parameter_names()
+pack_params(EnvConfig().named_numbers())  # fails at import, not at the first environment
 
 ROW_ALIGNMENT: int = _ops.row_alignment()
 NOISE_TABLE_SIZE: int = _ops.noise_table_size()

@@ -19,8 +19,9 @@ struct Inputs {
   std::vector<double> radius_noise = std::vector<double>(kNoiseTable + 1);
 
   double& param(const std::string& name) {
+    const std::vector<std::string> names = param_names();
     for (int i = 0; i < kParamCount; ++i)
-      if (name == kParamNames[i]) return params[i];
+      if (name == names[i]) return params[i];
     std::fprintf(stderr, "no parameter %s\n", name.c_str());
     std::abort();
   }

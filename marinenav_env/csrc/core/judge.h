@@ -44,11 +44,11 @@ struct JudgePhase {
     const V dx = field(kGoalX) - field(kX), dy = field(kGoalY) - field(kY);
     const auto contact = both(alive, field(kContact) > zero);
     const auto reached = both(
-        alive, square_root(dx * dx + dy * dy) <= splat<V>(p.goal_distance));
-    const V end_reward = select(contact, splat<V>(p.collision_penalty),
-                                select(reached, splat<V>(p.goal_reward), zero));
+        alive, square_root(dx * dx + dy * dy) <= splat<V>(p.reward.goal_distance));
+    const V end_reward = select(contact, splat<V>(p.reward.collision),
+                                select(reached, splat<V>(p.reward.goal), zero));
     const V reward = select(
-        alive, field(kProgress) + p.timestep_penalty + field(kPhi) * p.colregs_penalty + end_reward,
+        alive, field(kProgress) + p.reward.timestep + field(kPhi) * p.reward.colregs + end_reward,
         zero);
     const auto ended = either(contact, reached);
     status = select(contact, status | kCollided, status);
@@ -87,11 +87,11 @@ struct JudgePhase {
     auto step = load_int<V>(s.world_at(kStep, w));
     step = select(running, step + 1, step);
     store_int<V>(s.world_at(kStep, w), step);
-    const bool stop = p.stop_on_collision > T(0);
+    const bool stop = p.episode.stop_on_collision > T(0);
     auto terminated = negate(alive);
     if (stop) terminated = either(terminated, collided);
     terminated = both(running, terminated);
-    const auto late = step >= Int<V>{} + static_cast<int32_t>(p.max_steps);
+    const auto late = step >= Int<V>{} + static_cast<int32_t>(p.episode.max_steps);
     const auto truncated = both(both(running, negate(terminated)), late);
     end = select(terminated, Int<V>{} + static_cast<int32_t>(kTerminated), end);
     end = select(truncated, Int<V>{} + static_cast<int32_t>(kTruncated), end);

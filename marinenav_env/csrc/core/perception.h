@@ -56,10 +56,10 @@ MN_HD TrueObject<V> add_noise(const Params<T>& p, const State<T>& s, const Philo
   const V fraction = at - to_real(index, V{});
   const V low = gather(s.radius_noise, index);
   const V high = gather(s.radius_noise + 1, index);
-  const V radius_factor = (low + (high - low) * fraction) * (T(1) - p.radius_mean_ratio) +
-                          p.radius_mean_ratio;
-  return {o.x + position.first * p.position_std, o.y + position.second * p.position_std,
-          o.vx + velocity.first * p.velocity_std, o.vy + velocity.second * p.velocity_std,
+  const V radius_factor = (low + (high - low) * fraction) * (T(1) - p.perception.radius_mean_ratio) +
+                          p.perception.radius_mean_ratio;
+  return {o.x + position.first * p.perception.position_std, o.y + position.second * p.perception.position_std,
+          o.vx + velocity.first * p.perception.velocity_std, o.vy + velocity.second * p.perception.velocity_std,
           o.radius * radius_factor};
 }
 
@@ -80,18 +80,18 @@ MN_HD Mask<V> sense(const Params<T>& p, const Observer<V>& self, Mask<V> present
                     self.cos * seen.vx + self.sin * seen.vy,
                     self.cos * seen.vy - self.sin * seen.vx, seen.radius};
   const V distance = square_root(o.px * o.px + o.py * o.py);
-  const auto detected = both(present, both(distance <= seen.radius + p.range,
+  const auto detected = both(present, both(distance <= seen.radius + p.perception.range,
                                            o.px >= distance * p.cos_half_angle));
   insert(list, select(detected, distance - seen.radius, splat<V>(kUnseen<T>)), o);
   const V true_dx = truth.x - self.x;
   const V true_dy = truth.y - self.y;
-  const V reach = truth.radius + p.radius;
+  const V reach = truth.radius + p.vessel.radius;
   return both(detected, true_dx * true_dx + true_dy * true_dy <= reach * reach);
 }
 
 template <class T>
 MN_HD bool is_noisy(const Params<T>& p) {
-  return p.position_std > T(0) || p.velocity_std > T(0) || p.radius_mean_ratio < T(1);
+  return p.perception.position_std > T(0) || p.perception.velocity_std > T(0) || p.perception.radius_mean_ratio < T(1);
 }
 
 /// Objects looked at together, so that lanes overlap their chains of dependent operations.
@@ -122,7 +122,7 @@ MN_HD Candidate<V> candidate(const State<T>& s, const Params<T>& p, const Random
   if (j >= s.robots) return {zero > zero, {zero, zero, zero, zero, zero}, counter};
   return {is_set(load_int<V>(s.status_at(j, w)), kAlive),
           {load<V>(s.robot_at(kX, j, w)), load<V>(s.robot_at(kY, j, w)),
-           load<V>(s.robot_at(kVx, j, w)), load<V>(s.robot_at(kVy, j, w)), splat<V>(p.radius)},
+           load<V>(s.robot_at(kVx, j, w)), load<V>(s.robot_at(kVy, j, w)), splat<V>(p.vessel.radius)},
           counter};
 }
 

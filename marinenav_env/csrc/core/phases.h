@@ -27,14 +27,14 @@ struct ActionView {
       left = continuous[2 * row];
       right = continuous[2 * row + 1];
       const bool finite = left - left == T(0) && right - right == T(0);
-      left = finite ? smaller(larger(left, T(-1)), T(1)) * p.max_thrust_rate : T(0);
-      right = finite ? smaller(larger(right, T(-1)), T(1)) * p.max_thrust_rate : T(0);
+      left = finite ? smaller(larger(left, T(-1)), T(1)) * p.vessel.max_thrust_rate : T(0);
+      right = finite ? smaller(larger(right, T(-1)), T(1)) * p.vessel.max_thrust_rate : T(0);
       return finite;
     }
     const int64_t index = discrete[row];
     const bool known = index >= 0 && index < kDiscreteActions;
-    left = known ? p.left_thrust_rates[index / kThrustChoices] : T(0);
-    right = known ? p.right_thrust_rates[index % kThrustChoices] : T(0);
+    left = known ? p.vessel.left_thrust_rates[index / kThrustChoices] : T(0);
+    right = known ? p.vessel.right_thrust_rates[index % kThrustChoices] : T(0);
     return known;
   }
 };
@@ -91,7 +91,7 @@ struct IntegratePhase {
     d.goal_x = field(kGoalX), d.goal_y = field(kGoalY);
     d.distance_before = goal_distance(d.motion, d.goal_x, d.goal_y);
     // The first substep moves with the old velocity, then the thrusts change for all ten.
-    const V low = splat<V>(p.min_thrust), high = splat<V>(p.max_thrust);
+    const V low = splat<V>(p.vessel.min_thrust), high = splat<V>(p.vessel.max_thrust);
     d.left = smaller(larger(field(kLeftThrust) + left_rate * p.decision_time, low), high);
     d.right = smaller(larger(field(kRightThrust) + right_rate * p.decision_time, low), high);
     d.tau = thrust_of<V>(p, d.left, d.right, field(kLeftAngle), field(kRightAngle));
@@ -110,7 +110,7 @@ struct IntegratePhase {
     put(kLeftThrust, d.left), put(kRightThrust, d.right);
     put(kProgress, d.distance_before - goal_distance(m, d.goal_x, d.goal_y));
     const V effort = absolute(d.left) + absolute(d.right);
-    put(kStepEnergy, effort * (p.power_coefficient * p.decision_time));
+    put(kStepEnergy, effort * (p.vessel.power_coefficient * p.decision_time));
   }
 
   /// Robots r..r+N-1 substep by substep: lanes overlap their chains of dependent operations.
@@ -124,7 +124,7 @@ struct IntegratePhase {
     Decision d[N];
     MN_UNROLL
     for (int n = 0; n < N; ++n) d[n] = begin(r + n, w);
-    const int substeps = static_cast<int>(p.substeps);
+    const int substeps = static_cast<int>(p.vessel.substeps);
     for (int i = 0; i < substeps; ++i) {
       MN_UNROLL
       for (int n = 0; n < N; ++n) {

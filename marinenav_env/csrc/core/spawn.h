@@ -40,17 +40,17 @@ struct Spawner {
     if (distance(start_x, start_y, goal_x, goal_y) < min_distance) return false;
     for (int j = 0; j < placed_robots; ++j) {
       if (distance(start_x, start_y, *s.robot_at(kX, j, w), *s.robot_at(kY, j, w)) <=
-              p.clear_radius ||
+              p.scenario.clear_radius ||
           distance(goal_x, goal_y, *s.robot_at(kGoalX, j, w), *s.robot_at(kGoalY, j, w)) <=
-              p.clear_radius)
+              p.scenario.clear_radius)
         return false;
     }
     return true;
   }
 
   MN_HD void place_robots(int wanted, T min_distance) {
-    const T low = p.start_margin, high_x = p.map_width - low, high_y = p.map_height - low;
-    const int tries = static_cast<int>(p.placement_tries);
+    const T low = p.scenario.start_margin, high_x = p.scenario.width - low, high_y = p.scenario.height - low;
+    const int tries = static_cast<int>(p.scenario.placement_tries);
     for (int i = 0; i < tries && placed_robots < wanted; ++i) {
       const Philox4<uint32_t> bits = random.draw(Purpose::kRobot, 0, i);
       const T start_x = between(low, high_x, bits.w0), start_y = between(low, high_y, bits.w1);
@@ -66,9 +66,9 @@ struct Spawner {
   }
 
   MN_HD bool fits_vortex(T x, T y, T circulation) const {
-    const T r = p.core_radius;
-    if (x < r || x > p.map_width - r || y < r || y > p.map_height - r) return false;
-    if (!clear_of_robots(x, y, r + p.clear_radius)) return false;
+    const T r = p.current.core_radius;
+    if (x < r || x > p.scenario.width - r || y < r || y > p.scenario.height - r) return false;
+    if (!clear_of_robots(x, y, r + p.scenario.clear_radius)) return false;
     const T two_pi = T(2) * kPi<T>;
     for (int i = 0; i < placed_vortices; ++i) {
       const T other = *s.vortex_at(2, i, w);
@@ -77,10 +77,10 @@ struct Spawner {
       const T weak = smaller(absolute(other), absolute(circulation));
       if ((other > T(0)) == (circulation > T(0))) {
         // Currents run against each other between the two.
-        if (d < (strong + weak) / (two_pi * p.core_same_sense_speed)) return false;
+        if (d < (strong + weak) / (two_pi * p.current.same_sense_speed)) return false;
       } else {
         // Currents join; strong / (d - 2r) <= ratio * weak / r, with the 2 pi cancelled.
-        if (d <= T(2) * r || strong * r > p.core_opposite_ratio * weak * (d - T(2) * r))
+        if (d <= T(2) * r || strong * r > p.current.opposite_ratio * weak * (d - T(2) * r))
           return false;
       }
     }
@@ -89,12 +89,12 @@ struct Spawner {
 
   MN_HD void place_vortices(int wanted) {
     for (int c = 0; c < s.vortices; ++c) *s.vortex_at(2, c, w) = T(0);
-    const int tries = static_cast<int>(p.placement_tries);
+    const int tries = static_cast<int>(p.scenario.placement_tries);
     for (int i = 0; i < tries && placed_vortices < wanted; ++i) {
       const Philox4<uint32_t> bits = random.draw(Purpose::kCore, 0, i);
-      const T x = between(T(0), p.map_width, bits.w0), y = between(T(0), p.map_height, bits.w1);
-      const T speed = between(p.core_edge_speed_min, p.core_edge_speed_max, bits.w2);
-      const T strength = T(2) * kPi<T> * p.core_radius * speed;
+      const T x = between(T(0), p.scenario.width, bits.w0), y = between(T(0), p.scenario.height, bits.w1);
+      const T speed = between(p.current.edge_speed_min, p.current.edge_speed_max, bits.w2);
+      const T strength = T(2) * kPi<T> * p.current.core_radius * speed;
       const T circulation = (bits.w3 >> 31) != 0 ? strength : -strength;
       if (!fits_vortex(x, y, circulation)) continue;
       *s.vortex_at(0, placed_vortices, w) = x;
@@ -105,10 +105,10 @@ struct Spawner {
   }
 
   MN_HD bool fits_buoy(T x, T y, T r, int placed) const {
-    if (x < r || x > p.map_width - r || y < r || y > p.map_height - r) return false;
-    if (!clear_of_robots(x, y, r + p.clear_radius)) return false;
+    if (x < r || x > p.scenario.width - r || y < r || y > p.scenario.height - r) return false;
+    if (!clear_of_robots(x, y, r + p.scenario.clear_radius)) return false;
     for (int c = 0; c < placed_vortices; ++c) {
-      if (distance(x, y, *s.vortex_at(0, c, w), *s.vortex_at(1, c, w)) <= p.core_radius + r)
+      if (distance(x, y, *s.vortex_at(0, c, w), *s.vortex_at(1, c, w)) <= p.current.core_radius + r)
         return false;
     }
     for (int b = 0; b < placed; ++b) {
@@ -120,13 +120,13 @@ struct Spawner {
 
   MN_HD int place_buoys(int wanted) {
     for (int b = 0; b < s.buoys; ++b) *s.buoy_at(2, b, w) = T(0);
-    const T low = p.buoy_margin, high_x = p.map_width - low, high_y = p.map_height - low;
-    const int tries = static_cast<int>(p.placement_tries);
+    const T low = p.scenario.buoy_margin, high_x = p.scenario.width - low, high_y = p.scenario.height - low;
+    const int tries = static_cast<int>(p.scenario.placement_tries);
     int placed = 0;
     for (int i = 0; i < tries && placed < wanted; ++i) {
       const Philox4<uint32_t> bits = random.draw(Purpose::kBuoy, 0, i);
       const T x = between(low, high_x, bits.w0), y = between(low, high_y, bits.w1);
-      const T r = between(p.buoy_radius_min, p.buoy_radius_max, bits.w2);
+      const T r = between(p.scenario.buoy_radius_min, p.scenario.buoy_radius_max, bits.w2);
       if (!fits_buoy(x, y, r, placed)) continue;
       *s.buoy_at(0, placed, w) = x;
       *s.buoy_at(1, placed, w) = y;

@@ -7,55 +7,78 @@
 
 namespace marinenav {
 
+// A field stands in one list: X(enumerator, name). Its number, and what Python knows it by, follow.
+#define MN_ENUMERATOR(enumerator, name) enumerator,
+#define MN_NAME(enumerator, name) name " "
+
 /// Fields of a robot, the first thirteen in the order of the published trajectory.
-enum RobotField : int {
-  kX, kY, kHeading,                  // m, m, rad in [0, 2 pi): north, east, clockwise
-  kVxWater, kVyWater, kYawWater,     // velocity through the water, world frame, m/s, m/s, rad/s
-  kVx, kVy, kYaw,                    // velocity over ground, world frame
-  kLeftAngle, kRightAngle,           // thruster azimuth, rad
-  kLeftThrust, kRightThrust,         // N
-  kGoalX, kGoalY,                    // m
-  kProgress, kStepEnergy,            // of the last decision: m gained toward the goal, N s
-  kPhi, kContact,                    // of the last observation: rad (0: COLREGs do not apply), 0 or 1
-  kReturn, kEnergy, kSteps,          // sums over the episode
-  kRobotFields
-};
+#define MN_ROBOT_FIELDS(X)                                                                      \
+  /* m, m, rad in [0, 2 pi): north, east, clockwise */                                          \
+  X(kX, "x") X(kY, "y") X(kHeading, "heading")                                                  \
+  /* velocity through the water, world frame, m/s, m/s, rad/s */                                \
+  X(kVxWater, "vx_water") X(kVyWater, "vy_water") X(kYawWater, "yaw_water")                     \
+  /* velocity over ground, world frame */                                                       \
+  X(kVx, "vx") X(kVy, "vy") X(kYaw, "yaw")                                                      \
+  /* thruster azimuth, rad; thrust, N; goal, m */                                               \
+  X(kLeftAngle, "left_angle") X(kRightAngle, "right_angle")                                     \
+  X(kLeftThrust, "left_thrust") X(kRightThrust, "right_thrust")                                 \
+  X(kGoalX, "goal_x") X(kGoalY, "goal_y")                                                       \
+  /* of the last decision: m gained toward the goal, N s */                                     \
+  X(kProgress, "progress") X(kStepEnergy, "step_energy")                                        \
+  /* of the last observation: rad (0: COLREGs do not apply), 0 or 1 */                          \
+  X(kPhi, "phi") X(kContact, "contact")                                                         \
+  /* sums over the episode */                                                                   \
+  X(kReturn, "return") X(kEnergy, "energy") X(kSteps, "steps")
+enum RobotField : int { MN_ROBOT_FIELDS(MN_ENUMERATOR) kRobotFields };
 
 // Bits of a robot's status.
 constexpr int32_t kAlive = 1;    // takes decisions and is seen by others
 constexpr int32_t kCollided = 2;
 constexpr int32_t kReached = 4;
 
-/// Integer fields of a world.
-enum WorldField : int {
-  kNextStage,   // stage of the next reset
-  kStage,       // stage of the running episode
-  kRobots, kVortices, kBuoys,  // placed in this episode
-  kEpisode,     // resets so far
-  kStep,        // decisions taken in this episode
-  kEnd,         // kRunning, kTerminated or kTruncated
-  kRobotStepsTaken,  // robot-steps since the statistics were cleared
-  kWorldFields
-};
+/// Integer fields of a world: stage of the next reset and of the running episode, what this episode
+/// placed, resets so far, decisions taken in this episode, kRunning, kTerminated or kTruncated, and
+/// robot-steps since the statistics were cleared.
+#define MN_WORLD_FIELDS(X)                                                                      \
+  X(kNextStage, "next_stage") X(kStage, "stage")                                                \
+  X(kRobots, "robots") X(kVortices, "vortices") X(kBuoys, "buoys")                              \
+  X(kEpisode, "episode") X(kStep, "step") X(kEnd, "end") X(kRobotStepsTaken, "robot_steps")
+enum WorldField : int { MN_WORLD_FIELDS(MN_ENUMERATOR) kWorldFields };
 
 // How a world's episode stands.
 constexpr int32_t kRunning = 0;
 constexpr int32_t kTerminated = 1;
 constexpr int32_t kTruncated = 2;
 
-/// Outcome of a world's last finished episode.
-enum OutcomeField : int {
-  kSuccess, kCollision, kTimeout, kMeanTime, kMeanEnergy, kMeanReturn, kLength, kOutcomeFields
-};
+/// Outcome of a world's last finished episode; time in s, energy in N s, means over its robots.
+#define MN_OUTCOME_FIELDS(X)                                                                    \
+  X(kSuccess, "success") X(kCollision, "collision") X(kTimeout, "timeout")                      \
+  X(kMeanTime, "mean_time_s") X(kMeanEnergy, "mean_energy") X(kMeanReturn, "mean_return")       \
+  X(kLength, "length")
+enum OutcomeField : int { MN_OUTCOME_FIELDS(MN_ENUMERATOR) kOutcomeFields };
 
 /// Sums over finished episodes, per stage and world.
-enum StatField : int {
-  kEpisodes, kSuccesses, kCollisions, kTimeouts, kReturnSum, kLengthSum, kSuccessTimeSum,
-  kSuccessEnergySum, kRobotSum, kReachedSum, kCollidedSum, kStatFields
-};
+#define MN_STAT_FIELDS(X)                                                                       \
+  X(kEpisodes, "episodes") X(kSuccesses, "successes") X(kCollisions, "collisions")              \
+  X(kTimeouts, "timeouts") X(kReturnSum, "return_sum") X(kLengthSum, "length_sum")              \
+  X(kSuccessTimeSum, "success_time_sum") X(kSuccessEnergySum, "success_energy_sum")             \
+  X(kRobotSum, "robots") X(kReachedSum, "robots_reached") X(kCollidedSum, "robots_collided")
+enum StatField : int { MN_STAT_FIELDS(MN_ENUMERATOR) kStatFields };
 
 /// Columns of the stage table.
-enum StageField : int { kStageRobots, kStageVortices, kStageBuoys, kStageMinDistance, kStageFields };
+#define MN_STAGE_FIELDS(X)                                                                      \
+  X(kStageRobots, "robots") X(kStageVortices, "vortices") X(kStageBuoys, "buoys")               \
+  X(kStageMinDistance, "min_distance_m")
+enum StageField : int { MN_STAGE_FIELDS(MN_ENUMERATOR) kStageFields };
+
+// What Python knows the fields by, in order.
+constexpr const char* kRobotFieldNames = MN_ROBOT_FIELDS(MN_NAME);
+constexpr const char* kWorldFieldNames = MN_WORLD_FIELDS(MN_NAME);
+constexpr const char* kOutcomeFieldNames = MN_OUTCOME_FIELDS(MN_NAME);
+constexpr const char* kStatFieldNames = MN_STAT_FIELDS(MN_NAME);
+constexpr const char* kStageFieldNames = MN_STAGE_FIELDS(MN_NAME);
+#undef MN_NAME
+#undef MN_ENUMERATOR
 
 template <class T>
 struct State {
@@ -98,30 +121,6 @@ constexpr int kNoiseTable = 1024;
 constexpr int kEgoFeatures = 7;
 constexpr int kObjectFeatures = 5;
 constexpr int kObjects = 5;  // nearest objects in an observation
-
-// Names of the fields above, in order: what Python goes by.
-constexpr const char* kRobotFieldNames =
-    "x y heading vx_water vy_water yaw_water vx vy yaw left_angle right_angle left_thrust "
-    "right_thrust goal_x goal_y progress step_energy phi contact return energy steps";
-constexpr const char* kWorldFieldNames =
-    "next_stage stage robots vortices buoys episode step end robot_steps";
-constexpr const char* kOutcomeFieldNames =
-    "success collision timeout mean_time_s mean_energy mean_return length";
-constexpr const char* kStatFieldNames =
-    "episodes successes collisions timeouts return_sum length_sum success_time_sum "
-    "success_energy_sum robots robots_reached robots_collided";
-constexpr const char* kStageFieldNames = "robots vortices buoys min_distance_m";
-
-constexpr int count_names(const char* names) {
-  int count = 1;
-  for (; *names != '\0'; ++names) count += *names == ' ' ? 1 : 0;
-  return count;
-}
-static_assert(count_names(kRobotFieldNames) == kRobotFields);
-static_assert(count_names(kWorldFieldNames) == kWorldFields);
-static_assert(count_names(kOutcomeFieldNames) == kOutcomeFields);
-static_assert(count_names(kStatFieldNames) == kStatFields);
-static_assert(count_names(kStageFieldNames) == kStageFields);
 
 /// Observation rows [W, R, ...], frames newest first.
 template <class T>

@@ -16,7 +16,9 @@ import pytest
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.state import radius_noise_table
+from marinenav_env.kernel import ops
 
+PARAMS = ops.pack_params(EnvConfig().named_numbers())
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "csrc" / "test_core.cpp"
 INCLUDES = (ROOT / "marinenav_env" / "csrc", PROGRAM.parent)
@@ -77,7 +79,7 @@ def run(program: Path, params: list[float]) -> subprocess.CompletedProcess:
 
 def checked_output(program: Path) -> str:
     """What the program prints when all its checks pass."""
-    result = run(program, EnvConfig().flat())
+    result = run(program, PARAMS)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "FAILED" not in result.stdout
     return result.stdout
@@ -115,4 +117,4 @@ def test_other_builds_give_the_same_bits(programs, sanitized_output, name):
 
 
 def test_program_wants_its_parameters(programs):
-    assert run(programs["sanitized"], EnvConfig().flat()[1:]).returncode == 2
+    assert run(programs["sanitized"], PARAMS[1:]).returncode == 2

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.kernel import ops
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
@@ -175,8 +176,8 @@ def test_a_stage_that_wants_more_than_there_are_slots_fills_them(device):
     env.state.stage[1] = torch.tensor([-1.0, -1e30, torch.nan, 12.0])
     env.set_stage(torch.tensor([0, 0, 1, 1], device=device))
     env.reset_into(env.make_buffers())
-    placed = [env.state.world_field(name)[:4].tolist() for name in ("robots", "cores", "buoys")]
-    most = CROWDED.robots, CROWDED.cores, CROWDED.buoys
+    placed = [env.state.world_field(name)[:4].tolist() for name in ("robots", "vortices", "buoys")]
+    most = CROWDED.robots, CROWDED.vortices, CROWDED.buoys
     assert placed == [[count, count, 0, 0] for count in most]
 
 
@@ -199,3 +200,17 @@ def test_philox_wants_a_key_of_32_bit_words(key, device):
 def test_unknown_fields_are_an_error():
     with pytest.raises(RuntimeError, match="no fields called `boats`"):
         ops.field_names("boats")
+
+
+def test_parameters_are_packed_by_name():
+    """Whatever order they come in, each lands in the place that the core gives its name."""
+    named = list(EnvConfig().named_numbers())
+    distinct = [(name, float(i)) for i, (name, _) in enumerate(named)]
+    packed = ops.pack_params(reversed(distinct))
+    assert dict(zip(ops.PARAM_NAMES, packed, strict=True)) == dict(distinct)
+
+
+@pytest.mark.parametrize("change", [lambda p: p[1:], lambda p: [*p, ("vessel.keel", 1.0)]])
+def test_parameters_that_one_side_lacks_are_refused(change):
+    with pytest.raises(ImportError, match=r"only one side knows \['vessel\.(dt|keel)'\]"):
+        ops.pack_params(change(list(EnvConfig().named_numbers())))
