@@ -17,6 +17,7 @@ from marinenav_env.episodes.recordings import STATES, ObservationLog, Recording
 from marinenav_env.episodes.sections import Buoys, Cores, Missions
 from marinenav_env.episodes.snapshots import Snapshot, snapshot
 from marinenav_env.fields import ConfigError
+from marinenav_env.stepper import Stepper
 
 Policy = Callable[[Observation], Tensor]
 
@@ -49,18 +50,17 @@ def record_episodes(
     if env.stack_k != 1:
         raise ConfigError(f"stack_k = {env.stack_k}: make the environment with stack_k = 1")
     check_recordable(env.config, NEAREST_OBJECTS)
-    now, following = env.make_buffers(), env.make_buffers()
-    env.reset_into(now)
+    stepper = Stepper(env, restarts=False)
+    stepper.reset()
     _check_worlds(env)
-    rows, actions = [snapshot(env, now)], []
+    rows, actions = [snapshot(env, stepper.now)], []
     while rows[-1]["alive"].any():
-        seen = Observation(*(part.to(policy_dtype) for part in now.obs))
+        seen = Observation(*(part.to(policy_dtype) for part in stepper.now.obs))
         action = act(seen).to(torch.int64 if env.discrete else torch.float64)
         if not env.discrete:
             action = torch.where(action.isfinite(), action, 0.0).clamp(-1.0, 1.0)
-        env.step_into(action, now, following)
-        now, following = following, now
-        rows.append(snapshot(env, now))
+        stepper.step(action)
+        rows.append(snapshot(env, stepper.advance()))
         actions.append(action.cpu().numpy())
     table = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
     steered = np.stack(actions, axis=1)

@@ -21,6 +21,7 @@ from marinenav_env.episodes.compare import (
 from marinenav_env.episodes.format import Episode
 from marinenav_env.episodes.snapshots import Snapshot, snapshot
 from marinenav_env.episodes.worlds import env_for, place_worlds
+from marinenav_env.stepper import Stepper
 
 JITTER = 1e-4
 """How far states are moved [m, rad, m/s, rad/s] to see which flags are at their thresholds."""
@@ -59,13 +60,11 @@ def run_through(episode: Episode, dtype: torch.dtype, device: torch.device | str
     """
     env = env_for([episode], 1, dtype=dtype, device=device)
     place_worlds(env, [(episode, 0)])
-    now, following = env.make_buffers(), env.make_buffers()
-    env.observe_into(now)
-    rows = [snapshot(env, now)]
+    stepper = Stepper(env, restarts=False)
+    rows = [snapshot(env, stepper.observe())]
     for decision in range(episode.decisions):
-        env.step_into(_actions(env, episode, [decision]), now, following)
-        now, following = following, now
-        rows.append(snapshot(env, now))
+        stepper.step(_actions(env, episode, [decision]))
+        rows.append(snapshot(env, stepper.advance()))
     return _replayed({name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
 
 
@@ -131,11 +130,9 @@ def _one_decision(
     env: MarineNavEnv, episode: Episode, steps: Sequence[int]
 ) -> tuple[Snapshot, Snapshot]:
     """Observe all worlds, take one decision in each, and return both snapshots."""
-    now, following = env.make_buffers(), env.make_buffers()
-    env.observe_into(now)
-    start = snapshot(env, now)
-    env.step_into(_actions(env, episode, steps), now, following)
-    return start, snapshot(env, following)
+    stepper = Stepper(env, restarts=False)
+    start = snapshot(env, stepper.observe())
+    return start, snapshot(env, stepper.step(_actions(env, episode, steps)))
 
 
 def _replayed(rows: Snapshot) -> Replayed:

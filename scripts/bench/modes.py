@@ -18,6 +18,7 @@ import torch
 from marinenav_env.config import EpisodeConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.stepper import Stepper
 from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.registry import AGENTS
@@ -112,8 +113,9 @@ class Simulation:
             device=case.device,
             skip_reset_if_empty=case.skip_reset_if_empty,
         )
-        self._buffers = (self.env.make_buffers(), self.env.make_buffers())
-        self._all = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
+        self._stepper = Stepper(self.env, restarts=case.resets != "none")
+        every = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
+        self._renewed = every if case.resets == "every" else None
         shape = (case.worlds, case.robots, 2)
         if agent is None:
             actions = 2 * torch.rand(PREPARED_ACTIONS, *shape, device=case.device) - 1
@@ -121,8 +123,8 @@ class Simulation:
         else:
             choices = [PolicyWrapper(agent).act] * 2
         self._decisions = [
-            CapturedStep(lambda i=i, choose=choose: self._decide(i, choose), case.device)
-            for i, choose in enumerate(choices)
+            CapturedStep(lambda choose=choose: self._decide(choose), case.device)
+            for choose in choices
         ]
 
     @property
@@ -132,13 +134,15 @@ class Simulation:
 
     def place(self) -> None:
         """Begin an episode in every world; with natural resets, as if at different times."""
-        self.env.reset_into(self._buffers[0])
+        self._stepper.parity = 0
+        self._stepper.reset()
         if self.case.resets == "natural":
             stagger(self.env)
 
     def run(self, decisions: int) -> None:
         """Take a number of decisions in every world, a multiple of `cycle`."""
         for i in range(decisions):
+            self._stepper.parity = i % 2
             self._decisions[i % self.cycle]()
 
     def repeat(self, decisions: int) -> Repeat:
@@ -151,12 +155,9 @@ class Simulation:
         cpu_seconds = time.process_time() - begun
         return Repeat(seconds, cpu_seconds, int(self.env.robot_steps()), decisions)
 
-    def _decide(self, i: int, choose: Callable[[Any], torch.Tensor]) -> None:
-        now, following = self._buffers[i % 2], self._buffers[1 - i % 2]
-        self.env.step_into(choose(now.obs), now, following)
-        if self.case.resets != "none":
-            every = self.case.resets == "every"
-            self.env.reset_into(following, self._all if every else following.done)
+    def _decide(self, choose: Callable[[Any], torch.Tensor]) -> None:
+        self._stepper.step(choose(self._stepper.now.obs))
+        self._stepper.advance(self._renewed)
 
 
 def measure_simulator(case: Case, effort: Effort) -> dict[str, Any]:

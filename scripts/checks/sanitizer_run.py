@@ -14,6 +14,7 @@ import torch
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.kernel import ops
+from marinenav_env.stepper import Stepper
 
 WORLDS = 33  # no multiple of a warp
 STAGES = (Stage(3, 0, 0, 30.0), Stage(5, 4, 4, 40.0), Stage(2, 0, 6, 20.0))
@@ -31,8 +32,8 @@ def exercise(device: str, dtype: torch.dtype, discrete: bool, frames: int) -> No
         stack_k=frames,
     )
     env.set_stage((torch.arange(WORLDS) % len(STAGES)).to(device))
-    now, following = env.make_buffers(), env.make_buffers()
-    env.reset_into(now)
+    stepper = Stepper(env)
+    stepper.reset()
     shape = (WORLDS, env.robots) if discrete else (WORLDS, env.robots, 2)
     if discrete:
         action = torch.randint(-1, 26, shape).to(device)  # unusable ones among them
@@ -42,10 +43,9 @@ def exercise(device: str, dtype: torch.dtype, discrete: bool, frames: int) -> No
         action = action.to(device)
     some = (torch.arange(WORLDS) % 3 == 0).to(device)
     for decision in range(DECISIONS):
-        env.step_into(action, now, following)
-        env.reset_into(following, some if decision % 2 else following.done)
-        now, following = following, now
-    env.observe_into(now, some)
+        stepper.step(action)
+        stepper.advance(some if decision % 2 else None)
+    env.observe_into(stepper.now, some)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,6 +18,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
 
@@ -195,8 +196,8 @@ class Evaluation:
     def _run_episodes(self, act: Callable[[Observation], Tensor]) -> None:
         env = self._env
         env.load_state_dict(self._start)
-        now, following = env.make_buffers(), env.make_buffers()
-        env.reset_into(now)
+        stepper = Stepper(env, restarts=False)
+        stepper.reset()
         action = self._env.action_spec["robots", "action"].zero()
         for decision in range(DECISION_LIMIT):
             if decision % LOOK_INTERVAL == 0:
@@ -204,10 +205,10 @@ class Evaluation:
                 if not len(running):
                     return
             for worlds in running.split(CHUNK_WORLDS):
-                seen = Observation(*(field.index_select(0, worlds) for field in now.obs))
+                seen = Observation(*(field.index_select(0, worlds) for field in stepper.now.obs))
                 action.index_copy_(0, worlds, act(seen))
-            env.step_into(action, now, following)
-            now, following = following, now
+            stepper.step(action)
+            stepper.advance()
 
 
 COPIED_OUTCOME = (

@@ -18,6 +18,7 @@ from marinenav_env.config import VesselConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import EGO_FEATURES, OBJECT_FEATURES, Observation
 from marinenav_env.fields import plain
+from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.base import Agent, AgentConfig
 from train_RL_agents.agents.networks import EGO_MAGNITUDE, OBJECT_MAGNITUDE, ObservationDims
 from train_RL_agents.config.build import Policy
@@ -78,13 +79,13 @@ def simulated_observation(policy: Policy) -> Observation:
         stack_k=config.stack_k,
     )
     env.set_stage(torch.arange(len(stages), device=agent.device))
-    now, following = env.make_buffers(), env.make_buffers()
-    env.reset_into(now)
+    stepper = Stepper(env, restarts=False)
+    stepper.reset()
     seen = []
     for _ in range(SIMULATED_DECISIONS):
-        seen.append(Observation(*(part[env.alive].cpu() for part in now.obs)))
-        env.step_into(agent.act(now.obs), now, following)
-        now, following = following, now
+        seen.append(Observation(*(part[env.alive].cpu() for part in stepper.now.obs)))
+        stepper.step(agent.act(stepper.now.obs))
+        stepper.advance()
     return joined(seen)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.state import StepBuffers
+from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.schema import TrainConfig
@@ -61,23 +61,21 @@ class Learner:
             all_robots=processes.size * config.worlds * self.env.robots,
             action_noise=explore.action_noise,
         )
-        self.buffers = (self.env.make_buffers(), self.env.make_buffers())
+        self.stepper = Stepper(self.env)
         self.replay = self._make_replay(processes)
         self.statistics = RunStatistics(self.env)
-        self._current = 0
-        first, second = self.buffers
         # With NCCL inside, an update is not captured.
         alone = processes.size == 1
         self._collecting = (
-            CapturedStep(lambda: self._collect(first, second), device, enabled=config.compile),
-            CapturedStep(lambda: self._collect(second, first), device, enabled=config.compile),
+            CapturedStep(self._collect, device, enabled=config.compile),
+            CapturedStep(self._collect, device, enabled=config.compile),
         )
         self._learning = CapturedStep(self._learn, device, enabled=config.compile and alone)
 
     def start(self, stages: Tensor) -> None:
         """Place the first scenarios, of the given stages, int64 [W]."""
         self.env.set_stage(stages)
-        self.env.reset_into(self.buffers[self._current])
+        self.stepper.reset()
 
     def set_stages(self, stages: Tensor) -> None:
         """Draw the scenarios to come from the given stages, int64 [W]."""
@@ -91,8 +89,9 @@ class Learner:
 
     def collect(self) -> None:
         """Take one decision of every robot and store it."""
-        self._collecting[self._current]()
-        self._current = 1 - self._current
+        parity = self.stepper.parity
+        self._collecting[parity]()  # one graph for each of the two buffers
+        self.stepper.parity = 1 - parity
 
     def learn(self) -> None:
         """Do one gradient update."""
@@ -108,9 +107,10 @@ class Learner:
         processes.wait()
         return DeviceReplay(config, layout, self.device)
 
-    def _collect(self, now: StepBuffers, following: StepBuffers) -> None:
+    def _collect(self) -> None:
+        now = self.stepper.now
         action = self.policy.explore(now.obs)
-        self.env.step_into(action, now, following)
+        following = self.stepper.step(action)
         self.replay.store(
             now.obs,
             action,
@@ -121,7 +121,7 @@ class Learner:
             following.obs,
         )
         self.statistics.add_decision(action, following)
-        self.env.reset_into(following, following.done)
+        self.stepper.advance()
 
     def _learn(self) -> None:
         batch = self.replay.sample(self.config.updates.batch_size)
@@ -145,8 +145,8 @@ class Learner:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         return {
             "env": self.env.state_dict(),
-            "current": self._current,
-            "frames": [frame.clone() for frame in self.buffers[self._current].frames],
+            "current": self.stepper.parity,
+            "frames": [frame.clone() for frame in self.stepper.now.frames],
             "replay": self.replay.state_dict() if with_replay else None,
             "statistics": self.statistics.state_dict(),
             "random": random,
@@ -158,9 +158,9 @@ class Learner:
         Raises:
             ValueError: it comes from other worlds, stages or sizes.
         """
-        self._current = state["current"]
+        self.stepper.parity = state["current"]
         self.env.load_state_dict(state["env"])
-        for own, saved in zip(self.buffers[self._current].frames, state["frames"], strict=True):
+        for own, saved in zip(self.stepper.now.frames, state["frames"], strict=True):
             own.copy_(saved)
         if state["replay"] is not None:
             self.replay.load_state_dict(state["replay"])
@@ -183,4 +183,4 @@ class Learner:
     def _layout(self) -> TransitionLayout:
         spec = self.env.action_spec["robots", "action"]
         action = torch.zeros(spec.shape, dtype=spec.dtype, device="meta")
-        return TransitionLayout.of(self.buffers[0].obs, action)
+        return TransitionLayout.of(self.stepper.now.obs, action)

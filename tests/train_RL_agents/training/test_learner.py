@@ -53,7 +53,7 @@ def test_statistics_agree_with_what_was_stored():
     actions, finished, returns = [], 0, []
     for _ in range(40):
         made.collect()
-        following = made.buffers[made._current]
+        following = made.stepper.now
         row = (made.replay.position - 1) % made.replay.rows
         actions.append(made.replay._ring["action"][row][0][following.acted])
         done = following.done
@@ -90,7 +90,7 @@ def test_actions_of_late_worlds_are_counted(monkeypatch):
     monkeypatch.setattr(accumulators, "OBSERVED_WORLDS", 2)
     made = learner("cpu", "DQN")
     actions = torch.arange(6).unsqueeze(1).expand(-1, made.env.robots).contiguous()
-    step = made.buffers[0]
+    step = made.stepper.now
     step.acted.fill_(True)
     made.statistics.add_decision(actions, step)
     counts = made.statistics.gather(Processes(), updates=0).train()["action"].counts
@@ -127,7 +127,7 @@ def test_n_step_windows_end_with_an_episode_that_a_collision_stopped():
     replay, cut = made.replay, 0
     for _ in range(80):
         made.collect()
-        following = made.buffers[made._current]
+        following = made.stepper.now
         row = int(replay.position - 1) % replay.rows
         acted, terminated, truncated = replay._ring["flags"][row].unbind(-1)
         over = acted & following.done.unsqueeze(1)
@@ -189,7 +189,7 @@ def test_exploring_draws_new_numbers_at_every_replay(device, agent, epsilon):
     """At the same observation, so that only the draws can differ."""
     made = learner(device, agent)
     made.set_rates(epsilon=epsilon, learning_rate_scale=1.0, beta=0.5)
-    seen = made.buffers[0].obs
+    seen = made.stepper.now.obs
     assert all_differ(draws_of(lambda: made.policy.explore(seen), device))
 
 
