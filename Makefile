@@ -22,12 +22,13 @@ PIP := $(PY) -m pip --disable-pip-version-check install
 CHOSEN_PYTHON = $(or $(shell cat build/PYTHON),python3)
 CHOSEN_INDEX = $(shell cat build/TORCH_INDEX)
 
-.PHONY: help setup train test lint bench clean
+.PHONY: help setup train check test lint bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make train [AGENT=AC-IQN] [ARGS=...]  set up, then train with the quickstart preset"
 	@echo "make test [ARGS=...]                  set up, then lint and run the tests"
+	@echo "make check                            set up, lint, and the tests that take seconds"
 	@echo "make lint                             ruff only"
 	@echo "make bench [ARGS=...]                 set up, then measure the throughput"
 	@echo "make setup                            environment and extension only"
@@ -36,6 +37,10 @@ help:
 
 train: setup
 	$(PY) train_RL_agents/train.py --preset quickstart --agent $(AGENT) $(ARGS)
+
+# All but the tests that train, compile or start processes; each room has some that remain.
+check: setup lint
+	$(PY) -m pytest -m "not slow" $(ARGS)
 
 test: setup lint
 	$(PY) -m pytest $(ARGS)
