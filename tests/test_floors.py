@@ -60,9 +60,9 @@ def test_no_room_imports_a_floor_above():
     wrong = []
     for module, imported in imports():
         here, there = (name.split(".")[1:2] for name in (module, imported))
-        if module.startswith("train_RL_agents.") and imported.startswith("train_RL_agents."):
-            if here[0] in floor and floor[here[0]] < floor.get(there[0], 99):
-                wrong.append((module, imported))
+        both_there = inside(module, "train_RL_agents") and inside(imported, "train_RL_agents")
+        if both_there and here[0] in floor and floor[here[0]] < floor.get(there[0], 99):
+            wrong.append((module, imported))
     assert not wrong
 
 
