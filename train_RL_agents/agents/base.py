@@ -122,6 +122,7 @@ class Agent(nn.Module, abc.ABC):
         self.uses_bfloat16 = multiplies_bfloat16(self.device) if wanted is None else wanted
         self.gradient_sync: Callable[[list[Tensor]], None] | None = None
         self.average: nn.Module | None = None
+        self.applied_settings: tuple[str, ...] = ()  # of `acting_settings`, inside `actor` already
 
     @property
     @abc.abstractmethod
@@ -130,12 +131,20 @@ class Agent(nn.Module, abc.ABC):
 
     @property
     def actor(self) -> nn.Module:
-        """The network that acts as deployed, as it is exported: `actor(observation)`."""
+        """The network that acts as deployed: `actor(observation)`."""
         return self.policy_network if self.average is None else self.average
 
     def actor_inputs(self) -> dict[str, Tensor]:
-        """Return what `actor` takes after the observation: name and value `[N]` for one robot."""
+        """Return what an exported network takes after the observation, for one robot.
+
+        Returns:
+            By name, a value `[N]` with which it acts as `act` does.
+        """
         return {}
+
+    def deployed_network(self) -> nn.Module:
+        """Return the network to export: `actor`, with all `acting_settings` applied inside."""
+        return self.actor
 
     def export_metadata(self) -> dict[str, Any]:
         """Return what a caller of the exported actor must know besides, as JSON values."""
@@ -174,13 +183,22 @@ class Agent(nn.Module, abc.ABC):
         A setting that the agent learned with may be given too, with the value it has.
 
         Raises:
-            ConfigError: the agent learned with another value, or it has no setting of the name,
-                or the value is out of its bounds.
+            ConfigError: the agent learned with another value, or its network is an export that
+                applies another one, or it has no setting of the name, or the value is out of its
+                bounds.
         """
         for name, value in settings.items():
-            if name in self.acting_settings:
+            if name in self.acting_settings and name not in self.applied_settings:
                 continue
-            if hasattr(self.config, name):
+            if name in self.applied_settings:
+                applied = getattr(self.config, name)
+                if value == applied:
+                    continue
+                remedy = (
+                    f"the exported network acts under {applied!r}: leave it out, or give the "
+                    "checkpoint that the export was made of"
+                )
+            elif hasattr(self.config, name):
                 trained = getattr(self.config, name)
                 if value == trained:
                     continue

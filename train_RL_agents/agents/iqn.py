@@ -22,6 +22,7 @@ from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import ObservationDims, QuantileQNetwork
 from train_RL_agents.agents.quantiles import (
     QuantileConfig,
+    RiskAdjusted,
     describe_risk,
     distort,
     draw_taus,
@@ -76,14 +77,15 @@ class IQN(Agent):
         return self.network
 
     def actor_inputs(self) -> dict[str, Tensor]:
-        """Return the quantile fractions of acting under the fixed part of the risk level.
+        """Return the quantile fractions of acting; `deployed_network` applies the risk level."""
+        return {"taus": self.acting_taus}
 
-        An adaptive level depends on the observation: `export_metadata` tells how to apply it.
-        """
-        return {"taus": self.config.cvar * self.acting_taus}
+    def deployed_network(self) -> nn.Module:
+        """Return `actor` with the risk level inside."""
+        return RiskAdjusted(self.actor, self.config, self.dims)
 
     def export_metadata(self) -> dict[str, Any]:
-        """Return the risk level and how a caller applies it."""
+        """Return the risk level that the network applies."""
         return {"risk_level": describe_risk(self.config)}
 
     @classmethod
@@ -110,7 +112,8 @@ class IQN(Agent):
             return self._greedy(self.network, observation, self.exploring_taus)
 
     def _greedy(self, network: nn.Module, observation: Observation, taus: Tensor) -> Tensor:
-        taus = distort(taus, observation, self.config, self.dims)  # [N] or [..., N]
+        if not self.applied_settings:
+            taus = distort(taus, observation, self.config, self.dims)  # [N] or [..., N]
         return network(observation, taus).mean(-2).argmax(-1)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

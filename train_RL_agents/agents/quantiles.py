@@ -1,4 +1,4 @@
-"""What the agents with quantile networks share: quantile fractions and risk levels."""
+"""What agents with quantile networks share: quantile fractions, risk levels, deployed networks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from marinenav_env.config import VesselConfig
 from marinenav_env.envs.observation import EGO_FEATURES, Observation
@@ -63,11 +63,65 @@ def risk_level(observation: Observation, dims: ObservationDims) -> Tensor:
 
     The surface distance of an object is |p| - r_obj - own radius; without objects the level is 1.
     """
-    rows = dims.objects * len(EGO_FEATURES) // dims.ego  # of the newest frame
+    rows = newest_rows(dims)
     objects, mask = observation.objects[..., :rows, :], observation.mask[..., :rows]
-    distance = objects[..., :2].norm(dim=-1) - objects[..., 4] - OWN_RADIUS  # [..., K]
-    level = (distance / CALM_DISTANCE).clamp(0.0, 1.0)  # [..., K]
+    return calmness(objects, mask, OWN_RADIUS, CALM_DISTANCE)
+
+
+def newest_rows(dims: ObservationDims) -> int:
+    """Return the number K of object rows that belong to the newest frame."""
+    return dims.objects * len(EGO_FEATURES) // dims.ego
+
+
+def calmness(objects: Tensor, mask: Tensor, own_radius: float, calm_distance: float) -> Tensor:
+    """Return `[...]`: the closest surface distance as a share of the calm one, within [0, 1].
+
+    It can be scripted.
+
+    Args:
+        objects: `[..., K, 5]`.
+        mask: `[..., K]`.
+        own_radius: m.
+        calm_distance: m.
+    """
+    centre = torch.linalg.vector_norm(objects[..., :2], dim=-1)  # [..., K]
+    distance = centre - objects[..., 4] - own_radius  # [..., K]
+    level = (distance / calm_distance).clamp(0.0, 1.0)  # [..., K]
     return torch.where(mask > 0.5, level, torch.ones_like(level)).amin(-1)  # [...]
+
+
+class RiskAdjusted(nn.Module):
+    """A quantile network as deployed: its caller knows nothing of the risk level.
+
+    Args:
+        network: called with an observation and fractions.
+        config: `cvar` and `adaptive_cvar`.
+        dims: sizes of the observation.
+    """
+
+    def __init__(self, network: nn.Module, config: QuantileConfig, dims: ObservationDims) -> None:
+        super().__init__()
+        self.network = network
+        self.cvar = config.cvar
+        self.adaptive = config.adaptive_cvar
+        self.rows = newest_rows(dims)
+        self.own_radius = OWN_RADIUS
+        self.calm_distance = CALM_DISTANCE
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor], taus: Tensor) -> Tensor:
+        """Return the network's quantiles at fractions scaled by the risk level.
+
+        Args:
+            observation: `[...]` leading dimensions.
+            taus: `[..., N]` or `[N]`, in [0, 1).
+        """
+        _, objects, mask = observation
+        taus = self.cvar * taus
+        if self.adaptive:
+            objects, mask = objects[..., : self.rows, :], mask[..., : self.rows]
+            level = calmness(objects, mask, self.own_radius, self.calm_distance)  # [...]
+            taus = level.unsqueeze(-1) * taus  # [..., N]
+        return self.network(observation, taus)
 
 
 def distort(
@@ -90,10 +144,10 @@ def distort(
 
 
 def describe_risk(config: QuantileConfig) -> dict[str, Any]:
-    """Return what a caller of an exported quantile network must know of its risk level, as JSON."""
+    """Return what an exported quantile network does with its fractions, as JSON values."""
     adaptive = {
-        "rule": "multiply each robot's fractions by the least, over the objects of the newest "
-        "decision whose mask is 1, of clamp((hypot(p_x, p_y) - radius - own_radius_m) / "
+        "rule": "the network multiplies each robot's fractions by the least, over the objects of "
+        "the newest decision whose mask is 1, of clamp((hypot(p_x, p_y) - radius - own_radius_m) / "
         "calm_distance_m, 0, 1); by 1 without such objects",
         "own_radius_m": OWN_RADIUS,
         "calm_distance_m": CALM_DISTANCE,
@@ -101,6 +155,6 @@ def describe_risk(config: QuantileConfig) -> dict[str, Any]:
     return {
         "cvar": config.cvar,
         "unit": "share of the worst returns",
-        "fractions": "acting is cvar * (i + 1/2) / N: give it as it is",
+        "fractions": "uniform in [0, 1), or (i + 1/2) / N; the network multiplies them by cvar",
         "adaptive": adaptive if config.adaptive_cvar else None,
     }

@@ -29,8 +29,8 @@ SIMULATED_DECISIONS = 20
 
 
 def acting_network(agent: Agent, dtype: torch.dtype) -> nn.Module:
-    """Return a copy of the agent's acting network on the CPU, fit for inference only."""
-    return copy.deepcopy(agent.actor).to("cpu", dtype).eval().requires_grad_(False)
+    """Return a copy of the agent's network to export on the CPU, fit for inference only."""
+    return copy.deepcopy(agent.deployed_network()).to("cpu", dtype).eval().requires_grad_(False)
 
 
 def call_inputs(agent: Agent, observation: Observation, dtype: torch.dtype) -> list[Tensor]:
@@ -123,6 +123,7 @@ def describe(policy: Policy, outputs: Sequence[Tensor], dtype: torch.dtype) -> d
             for (name, meaning), value in meanings
         ],
         "actions": _describe_actions(agent, config.env.vessel),
+        "applied_settings": list(agent.acting_settings),
         **agent.export_metadata(),
         "config": plain(config),
     }

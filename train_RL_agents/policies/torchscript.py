@@ -1,6 +1,7 @@
 """Policies that act by an exported network: TorchScript files of this project, or published ones.
 
-The agent's own way of acting stays; only its network is the file's.
+The agent's own way of acting stays; only its network is the file's. What that network applies
+itself (`applied_settings` in its description; earlier exports have none) the agent leaves to it.
 """
 
 from __future__ import annotations
@@ -91,13 +92,15 @@ def read_deployed(path: Path, device: torch.device | str = "cpu") -> Policy:
         description = json.loads(said[METADATA])
         config = config_from_plain(description["config"])
         origin = description["origin"]
-    except (ValueError, KeyError, ConfigError) as error:
+        applied = tuple(description.get("applied_settings", ()))
+    except (ValueError, KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(
             f"{path} does not say rightly what it is ({error}): export it again"
         ) from error
     agent = build_agent(config, device)
     if _shapes(network, agent) != _shapes(agent.actor, agent):
         raise CheckpointError(f"{path} does not act as {agent.name}: export it again")
+    agent.applied_settings = applied
     return _acting_by(network, agent, config, origin)
 
 

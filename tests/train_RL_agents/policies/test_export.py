@@ -124,29 +124,76 @@ def test_onnx_names_its_free_dimension(policy):
 
 
 def level_by_metadata(said, objects, mask):
-    """Return the adaptive risk level [B, 1] by the words and numbers in a file's metadata."""
+    """Return the risk level [B, 1] by the words and numbers in a file's metadata."""
+    level = torch.full((len(mask), 1), said["risk_level"]["cvar"], dtype=torch.float64)
     rule = said["risk_level"]["adaptive"]
+    if rule is None:
+        return level
     surface = objects[..., :2].norm(dim=-1) - objects[..., 4] - rule["own_radius_m"]
-    level = (surface / rule["calm_distance_m"]).clamp(0.0, 1.0)
-    return torch.where(mask == 1.0, level, 1.0).amin(-1, keepdim=True)
+    share = (surface / rule["calm_distance_m"]).clamp(0.0, 1.0)
+    return level * torch.where(mask == 1.0, share, 1.0).amin(-1, keepdim=True)
+
+
+RISKS = [
+    {"cvar": 0.1},
+    {"adaptive_cvar": True},
+    {"cvar": 0.3, "adaptive_cvar": True},
+]
+
+
+def history(frames):
+    """Return a float64 observation of several frames; older ones hold other objects."""
+    parts = recorded_observation()
+    shifts = [[torch.roll(part, age, 0) for age in range(frames)] for part in parts]
+    return [torch.cat(shift, dim=1).double() for shift in shifts]
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("adaptive", [False, True])
-def test_a_planner_acts_under_the_risk_level_of_the_checkpoint(tmp_path, adaptive):
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("frames", [1, 2])
+@pytest.mark.parametrize("risk", RISKS)
+def test_the_published_planner_acts_under_the_risk_level_of_the_file(tmp_path, risk, frames, kind):
+    """It draws its fractions uniformly and knows of no risk level."""
     path = tmp_path / "policy.pt"
-    save_policy(path, "IQN", algorithm={"cvar": 0.3, "adaptive_cvar": adaptive})
+    save_policy(path, "IQN", algorithm=risk, stack_k=frames)
+    agent, _ = load_policy(path)
+    ego, objects, mask = history(frames)
+    generator = torch.Generator().manual_seed(1)
+    taus = torch.rand(len(ego), 32, dtype=torch.float64, generator=generator)
+    output = run_export(path, kind)
+    if kind == "torchscript":
+        said, tolerance = torchscript_metadata(output), 1e-12
+        found = torch.jit.load(str(output))((ego, objects, mask), taus)
+    else:
+        said, tolerance = onnx_metadata(output), 1e-4
+        inputs = [part.float() for part in (ego, objects, mask, taus)]
+        (found,) = FORMATS["onnx"].read(output.read_bytes())(inputs)
+    assert found.shape == (len(ego), 32, 25)
+    level = level_by_metadata(said, objects[:, :5], mask[:, :5])
+    assert level.max() <= risk.get("cvar", 1.0)
+    assert (len(level.unique()) > 1) == risk.get("adaptive_cvar", False)
+    network = agent.actor.double()
+    expected = network((ego, objects, mask), level * taus)
+    torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
+    neutral = network((ego, objects, mask), taus)
+    assert (found - neutral).abs().max() > 0.1
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("risk", RISKS)
+def test_fixed_fractions_act_as_the_checkpoint(tmp_path, risk):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "IQN", algorithm=risk)
     agent, _ = load_policy(path)
     seen = recorded_observation()
     exported = run_export(path, "torchscript")
     said = torchscript_metadata(exported)
-    ego, objects, mask = (part.double() for part in seen)
-    taus = torch.tensor(said["inputs"][3]["acting"], dtype=torch.float64).expand(len(ego), -1)
-    assert said["risk_level"]["cvar"] == 0.3
-    assert (said["risk_level"]["adaptive"] is None) != adaptive
-    if adaptive:
-        taus = taus * level_by_metadata(said, objects, mask)
-    planned = torch.jit.load(str(exported))((ego, objects, mask), taus).mean(1).argmax(-1)
+    midpoints = (torch.arange(32, dtype=torch.float64) + 0.5) / 32
+    assert said["inputs"][3]["acting"] == midpoints.tolist()
+    assert said["applied_settings"] == ["cvar", "adaptive_cvar"]
+    observation = tuple(part.double() for part in seen)
+    taus = midpoints.expand(len(seen.ego), -1)
+    planned = torch.jit.load(str(exported))(observation, taus).mean(1).argmax(-1)
     seen = type(seen)(*(part.float() for part in seen))
     assert torch.equal(planned, agent.act(seen))
     assert torch.equal(planned, load_policy(exported)[0].act(seen))

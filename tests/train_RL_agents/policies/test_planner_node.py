@@ -56,11 +56,14 @@ def run(program: Path, model: Path, lines: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [*((name, {}) for name in OUTPUTS), ("IQN", {"cvar": 0.1, "adaptive_cvar": True})],
+)
 @torch.no_grad()
-def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, monkeypatch):
+def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm, monkeypatch):
     path = tmp_path / "policy.pt"
-    save_policy(path, name)
+    save_policy(path, name, algorithm=algorithm)
     assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
     agent, _ = load_policy(path)
     agent.double()

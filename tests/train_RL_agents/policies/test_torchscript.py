@@ -1,6 +1,8 @@
 """Policies that act by exported networks: this project's files, and published ones."""
 
+import copy
 import functools
+import json
 
 import pytest
 import torch
@@ -51,6 +53,57 @@ def test_an_export_acts_as_its_checkpoint(files):
     assert said == settings
     assert acting_alike(own, deployed)
     assert read_policy(files[1]).origin == read_policy(files[0]).origin
+
+
+RISK = {"cvar": 0.2, "adaptive_cvar": True}
+
+
+@pytest.mark.parametrize("average", [0.0, 1e-3])
+@pytest.mark.parametrize("fractions", [False, True])
+def test_the_risk_level_inside_an_export_is_applied_once(tmp_path, average, fractions):
+    path = tmp_path / "policy.pt"
+    settings = {**RISK, "acting_average": average, "random_acting_taus": fractions}
+    save_policy(path, "IQN", algorithm=settings)
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    own, _ = load_policy(path)
+    deployed, _ = load_policy(tmp_path / "policy.torchscript.pt")
+    assert acting_alike(own, deployed)
+    own.act_under(cvar=0.2**2)
+    assert not acting_alike(own, deployed)
+
+
+def test_a_risk_level_inside_an_export_stays(tmp_path, capsys):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "IQN", algorithm=RISK, evaluation={"stages": [[1, 0, 0, 30.0]]})
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    arguments = ["--checkpoint", str(tmp_path / "policy.torchscript.pt"), "--episodes", "1"]
+    assert evaluate.main([*arguments, "--cvar", "0.2", "--adaptive-cvar"]) == 0
+    for option, message in (
+        (["--cvar", "0.5"], "cvar is 0.5: the exported network acts under 0.2"),
+        (["--no-adaptive-cvar"], "adaptive_cvar is False: the exported network acts under True"),
+    ):
+        assert evaluate.main([*arguments, *option]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_an_export_without_the_level_inside_acts_as_before(tmp_path):
+    """Earlier versions exported the bare network, and the caller scaled the fractions."""
+    path = tmp_path / "policy.pt"
+    save_policy(path, "IQN", algorithm=RISK)
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    files = {METADATA: ""}
+    torch.jit.load(str(tmp_path / "policy.torchscript.pt"), _extra_files=files)
+    said = json.loads(files[METADATA])
+    del said["applied_settings"]
+    own, _ = load_policy(path)
+    bare = torch.jit.script(copy.deepcopy(own.actor).double())
+    earlier = tmp_path / "earlier.pt"
+    torch.jit.save(bare, str(earlier), _extra_files={METADATA: json.dumps(said)})
+    deployed, _ = load_policy(earlier)
+    assert acting_alike(own, deployed)
+    for agent in (own, deployed):
+        agent.act_under(cvar=1.0, adaptive_cvar=False)
+    assert acting_alike(own, deployed)
 
 
 def test_it_is_the_network_of_the_file_that_acts(files):
