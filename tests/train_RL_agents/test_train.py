@@ -64,6 +64,12 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
     assert checkpoint.load(newest)["step"] > 0
 
 
+@pytest.mark.parametrize("override", ["env.colregs.margin=2", "env.vessel.max_thrust_rate=500"])
+def test_a_parameter_that_episode_files_lack_has_its_figure(tmp_path, override):
+    assert train.main(["--output", str(tmp_path), *TINY, override]) == 0
+    assert (tmp_path / "trajectories.png").stat().st_size > 0
+
+
 def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):
     output = tmp_path / "sweep"
     arguments = ["--seed", "0", "1", "--output", str(output), *SHORT, "total_steps=200"]
