@@ -27,6 +27,8 @@ from train_RL_agents.run.provenance import run_record_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "tests/reference/published_success.json"
 SIGNIFICANT = 0.05
+STAGE = ("robots", "buoys", "vortices", "min_distance_m")
+"""Keys of an evaluation's row that say which stage it is."""
 HEADER = (
     "| stage | success (95% CI) | published | p | collision | time-out | time s | published |\n"
     "|---|---|---|---|---|---|---|---|"
@@ -86,12 +88,14 @@ def compare(
     Raises:
         ComparisonError: these are not the published stages.
     """
-    stages = [(row["robots"], row["buoys"]) for row in rows]
-    wanted = [(stage.robots, stage.buoys) for stage in PUBLISHED_STAGES]
+    # Older evaluations lack the vortices and the distance.
+    names = [name for name in STAGE if all(name in row for row in rows)]
+    stages = [tuple(row[name] for name in names) for row in rows]
+    wanted = [tuple(getattr(stage, name) for name in names) for stage in PUBLISHED_STAGES]
     if stages != wanted:
         raise ComparisonError(
-            f"stages of (robots, buoys) {stages}, the published policy has {wanted}: evaluate it "
-            "on the published stages"
+            f"stages of ({', '.join(names)}) {stages}, the published policy has {wanted}: evaluate "
+            "it on the published stages"
         )
     return [
         Comparison(row, figure, min(1.0, len(rows) * p_higher(row, figure)))

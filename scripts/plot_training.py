@@ -171,7 +171,7 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
         for axes, name in zip(
             (top[1], top[2]), ("episode_return", "robot_steps_per_s"), strict=True
         ):
-            for seed in run.multi_seed:
+            for seed in run.seeds:
                 _draw_training(axes, seed, name, x, ink)
         for axes, name in zip(small, stages, strict=True):
             _draw_band(axes, success_curve(run, [name], x), ink, _legend(run))
@@ -199,10 +199,10 @@ def success_curve(run: Run, stages: Sequence[str], x: str) -> Curve:
         stages: names of the stages, as in the labels of the records.
         x: course, a key of :data:`AXES`.
     """
-    tables = [_pooled(records, stages) for records in run.multi_seed]
+    tables = [_pooled(records, stages) for records in run.seeds]
     steps = sorted(set.intersection(*(set(table) for table in tables)))
     shares = np.array([[table[step][0] / table[step][1] for step in steps] for table in tables])
-    course = np.mean([course_of(records, steps, x) for records in run.multi_seed], axis=0)
+    course = np.mean([course_of(records, steps, x) for records in run.seeds], axis=0)
     if not steps:
         nothing = np.zeros(0)
         return Curve(nothing, nothing, nothing, nothing)
@@ -228,14 +228,14 @@ def course_of(records: Sequence[Record], steps: Sequence[int], x: str) -> np.nda
 
 
 def _legend(run: Run) -> str:
-    seeds = len(run.multi_seed)
+    seeds = len(run.seeds)
     band = f"{seeds} seeds, lowest to highest" if seeds > 1 else "95% interval"
     return f"{run.label} ({band})"
 
 
 def _stages(run: Run) -> list[str]:
     """Return the names of the stages that a run has been evaluated on, in their order."""
-    modes = (record["mode"] for records in run.multi_seed for record in records)
+    modes = (record["mode"] for records in run.seeds for record in records)
     return [mode.removeprefix(EVALUATION) for mode in modes if mode.startswith(EVALUATION)]
 
 

@@ -23,8 +23,9 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes, ProcessLostError
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.evaluation.episodes import print_table
+from train_RL_agents.evaluation.episodes import StageResult, print_table
 from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
+from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.provenance import RUN, ended_at_once, write_run_record
@@ -102,8 +103,21 @@ def train_one(
         trainer.resume(resumed)
     if processes.first:
         write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
+
+    def conclude(results: list[StageResult], receiver: AnalysisReceiver) -> None:
+        """Print the table and draw the trajectories."""
+        title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
+        print_table(results, title, Console())
+        if config.stack_k == 1:
+            picture = output_dir / TRAJECTORIES
+            stages = config.evaluation.stages
+            draw_trajectories(trainer.learner.agent, config.env, stages, config.seed, picture)
+            receiver.show_picture("trajectories", picture, step=trainer.counters.step)
+            print(f"picture: {picture}")
+        print(f"run: {output_dir}")
+
     try:
-        results = trainer.train()
+        trainer.train(conclude)
     except ProcessLostError as error:
         steps = trainer.checkpoints.steps()
         saved = (
@@ -114,15 +128,6 @@ def train_one(
         raise ProcessLostError(f"{error}\n{saved}") from error
     except InterruptedRunError as stop:
         raise InterruptedRunError(f"{stop}\ngo on with: {go_on}", stop.received) from stop
-    if results:
-        title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
-        print_table(results, title, Console())
-        if config.stack_k == 1:
-            picture = output_dir / TRAJECTORIES
-            stages = config.evaluation.stages
-            draw_trajectories(trainer.learner.agent, config.env, stages, config.seed, picture)
-            print(f"picture: {picture}")
-        print(f"run: {output_dir}")
 
 
 def start(arguments: argparse.Namespace, processes: Processes) -> None:

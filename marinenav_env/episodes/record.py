@@ -1,4 +1,4 @@
-"""Recording of simulated episodes; their files replay here and in the published simulator."""
+"""Recording of simulated episodes: in memory for pictures, or for files that are to replay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,29 @@ def record_episodes(
     seed: int,
     policy_dtype: torch.dtype = torch.float32,
 ) -> list[Episode]:
+    """Record episodes whose files replay here and in the published simulator.
+
+    Arguments and result are those of `follow_episodes`.
+
+    Raises:
+        ConfigError: the environment has a parameter that the files cannot hold, or as
+            `follow_episodes`.
+    """
+    check_recordable(env.config, NEAREST_OBJECTS)
+    return follow_episodes(env, act, seed=seed, policy_dtype=policy_dtype)
+
+
+def follow_episodes(
+    env: MarineNavEnv,
+    act: Policy,
+    *,
+    seed: int,
+    policy_dtype: torch.dtype = torch.float32,
+) -> list[Episode]:
     """Place all worlds anew, let a policy steer them to their end, and return the episodes.
+
+    The environment may have parameters that the files lack, so that a file of such an episode would
+    not replay: `record_episodes` refuses them.
 
     Args:
         env: in float64 (or the files would not replay to the last digits), with one frame in an
@@ -42,14 +64,13 @@ def record_episodes(
         One episode per world.
 
     Raises:
-        ConfigError: the environment is not in float64, stacks several frames or has a parameter
-            that the files cannot hold, or no robot found room in one of its worlds.
+        ConfigError: the environment is not in float64 or stacks several frames, or no robot found
+            room in one of its worlds.
     """
     if env.real_dtype != torch.float64:
         raise ConfigError(f"dtype = {env.real_dtype}: make the environment with torch.float64")
     if env.stack_k != 1:
         raise ConfigError(f"stack_k = {env.stack_k}: make the environment with stack_k = 1")
-    check_recordable(env.config, NEAREST_OBJECTS)
     stepper = Stepper(env, restarts=False)
     stepper.reset()
     _check_worlds(env)

@@ -8,7 +8,7 @@ import pytest
 
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from scripts import compare_published
-from scripts.compare_published import compare, p_higher
+from scripts.compare_published import ComparisonError, compare, p_higher
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/evaluation.json"))
@@ -46,7 +46,7 @@ def test_p_is_corrected_for_the_number_of_stages():
         ("{}", [], "holds no evaluation"),
         ('{"stages": []}', [], "give --against"),
         ('{"stages": []}', ["--against", "PPO"], "no published figures of 'PPO'"),
-        ('{"stages": []}', ["--against", "SAC"], "the published policy has [(3, 0), (4, 0)"),
+        ('{"stages": []}', ["--against", "SAC"], "the published policy has [(3, 0, 0, 30.0)"),
     ],
 )
 def test_what_cannot_be_compared_is_told(tmp_path, capsys, content, arguments, message):
@@ -65,6 +65,16 @@ def test_a_table_has_a_line_for_each_stage(tmp_path, capsys):
     lines = [line for line in capsys.readouterr().out.splitlines() if " robots, " in line]
     assert len(lines) == 6
     assert lines[0].startswith("| 3 robots, 0 buoys | **1.000 (0.900 to 1.000)** | 0.946 | < 0.001")
+
+
+def test_a_stage_that_differs_in_its_vortices_or_distance_is_refused():
+    published = [row(0.66, 100)] * 6
+    known = [{"vortices": s.vortices, "min_distance_m": s.min_distance_m} for s in PUBLISHED_STAGES]
+    rows = [old | more for old, more in zip(on_stages(0.8, 100), known, strict=True)]
+    assert len(compare(rows, published)) == 6
+    for other in ({"vortices": 4}, {"min_distance_m": 20.0}):
+        with pytest.raises(ComparisonError, match="evaluate it on the published stages"):
+            compare([*rows[:5], rows[5] | other], published)
 
 
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)

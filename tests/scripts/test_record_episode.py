@@ -17,7 +17,7 @@ def record(checkpoint, output, *options):
 def test_what_is_recorded_replays(tmp_path, capsys, name, noise):
     checkpoint, folder = tmp_path / "policy.pt", tmp_path / "episodes"
     save_policy(checkpoint, name)
-    assert record(checkpoint, folder, "--cores", "4", "--episodes", "3", noise) == 0
+    assert record(checkpoint, folder, "--vortices", "4", "--episodes", "3", noise) == 0
     files = [str(folder / f"episode_4_{index}.json") for index in range(3)]
     printed = capsys.readouterr().out.splitlines()
     assert [line.partition(": ")[0] for line in printed] == files
@@ -72,3 +72,18 @@ def test_bad_input(tmp_path, capsys):
         with pytest.raises(SystemExit, match="2"):
             record(checkpoint, output, *options)
     assert "is one file for 2 episodes: give a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [
+        ({"colregs": {"margin": 2.0}}, "colregs.margin = 2.0"),
+        ({"vessel": {"max_thrust_rate": 500.0}}, "vessel.max_thrust_rate = 500.0"),
+    ],
+)
+def test_files_that_would_not_replay_are_refused(tmp_path, capsys, env, name):
+    checkpoint, output = tmp_path / "policy.pt", tmp_path / "x.json"
+    save_policy(checkpoint, "AC-IQN", env=env)
+    assert record(checkpoint, output) == 1
+    assert f"{name}: the episode format has no place for it" in capsys.readouterr().err
+    assert not output.exists()

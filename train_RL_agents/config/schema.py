@@ -138,6 +138,8 @@ class LogConfig(Settings):
     """
 
     interval_steps: int = setting(100_000, unit="steps", source=CHOICE, low=1)
+    tensorboard: str = setting("headline", unit="-", source=CHOICE, choices=("headline", "all"))
+    """What TensorBoard shows of it: the few numbers of metrics/headline.py, or all."""
 
 
 def training_env() -> EnvConfig:

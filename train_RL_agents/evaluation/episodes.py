@@ -71,7 +71,9 @@ class StageResult:
         successes = int(self.outcomes.success.sum())
         return {
             "robots": self.stage.robots,
+            "vortices": self.stage.vortices,
             "buoys": self.stage.buoys,
+            "min_distance_m": self.stage.min_distance_m,
             "episodes": episodes,
             "success": self.success,
             "success_ci95": list(wilson_interval(successes, episodes)),

@@ -9,7 +9,7 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage, labels_of
-from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.record import follow_episodes
 from marinenav_env.render.figures import plot_episodes, save_figure
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, evaluation_config
@@ -40,6 +40,6 @@ def draw_trajectories(
         first_world=FIRST_WORLD,
     )
     env.set_stage(torch.arange(len(stages), device=agent.device))
-    episodes = record_episodes(env, agent.act, seed=seed)
+    episodes = follow_episodes(env, agent.act, seed=seed)
     figure = plot_episodes(episodes, labels_of(stages))
     save_figure(figure, path, dpi=110)

@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from marinenav_env.files import write_atomically
+from train_RL_agents.metrics.headline import is_headline
 from train_RL_agents.metrics.reductions import Histogram, Mean, Reduced, reduce
 
 METRICS = "metrics.jsonl"
@@ -34,12 +37,17 @@ class AnalysisReceiver:
     copied to the host in one transfer and written to TensorBoard, to ``metrics.jsonl``, and, at
     `close`, as a summary of the whole run to ``summary.json``.
 
+    In TensorBoard ``label/name`` is the number or the mean, however many elements the array had.
+
     Args:
         output_dir: the run's folder, made if missing; None writes nothing, which leaves `latest`.
+        headline: whether TensorBoard shows the numbers of `headline.HEADLINE` alone, or all with
+            their spreads and histograms.
     """
 
-    def __init__(self, output_dir: str | Path | None) -> None:
+    def __init__(self, output_dir: str | Path | None, *, headline: bool = True) -> None:
         self.output_dir = None if output_dir is None else Path(output_dir)
+        self._headline = headline
         if self.output_dir is not None:
             self.output_dir.mkdir(parents=True, exist_ok=True)
             self._metrics = (self.output_dir / METRICS).open("a", encoding="utf-8")
@@ -65,6 +73,23 @@ class AnalysisReceiver:
         self._pending.append((mode, count if step is None else step, reduced))
         if not self._gathering:
             self._write_pending()
+
+    def show_text(self, tag: str, text: str, *, step: int) -> None:
+        """Show a text, as it is, in TensorBoard's tab of texts."""
+        if self.output_dir is not None:
+            block = "".join(f"    {line}\n" for line in text.splitlines())
+            self._events.add_text(tag, block, step)
+
+    def show_picture(self, tag: str, path: Path, *, step: int) -> None:
+        """Show the picture in a file in TensorBoard's tab of images.
+
+        Raises:
+            OSError: there is no picture in the file.
+        """
+        if self.output_dir is not None:
+            with Image.open(path) as picture:
+                pixels = np.asarray(picture.convert("RGB"))
+            self._events.add_image(tag, pixels, step, dataformats="HWC")
 
     @contextmanager
     def interval(self) -> Iterator[None]:
@@ -124,14 +149,22 @@ class AnalysisReceiver:
         self._metrics.write(json.dumps(line, allow_nan=False) + "\n")
         self._metrics.flush()
         for name, value in record.items():
+            if self._headline and not is_headline(mode, name):
+                continue
             tag = re.sub(r"[^-/\w.]+", "_", f"{mode}/{name}")
             if not isinstance(value, Mapping):
                 self._events.add_scalar(tag, value, step)
                 continue
-            for part, number in value.items():
-                if part != "histogram":
-                    self._events.add_scalar(f"{tag}/{part}", number, step)
-            self._add_histogram(tag, value, step)
+            self._events.add_scalar(tag, value["mean"], step)
+            if not self._headline:
+                self._add_spread(tag, value, step)
+
+    def _add_spread(self, tag: str, value: Mapping[str, Any], step: int) -> None:
+        for part, number in value.items():
+            if part not in ("mean", "histogram"):
+                self._events.add_scalar(f"{tag}/{part}", number, step)
+        # TensorBoard tells the kinds of one tag apart by its first event alone.
+        self._add_histogram(f"{tag}/histogram", value, step)
 
     def _add_histogram(self, tag: str, value: Mapping[str, Any], step: int) -> None:
         low, high, counts = (value["histogram"][key] for key in ("low", "high", "counts"))

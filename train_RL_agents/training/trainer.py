@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 
 from marinenav_env.fields import plain
 from marinenav_env.files import write_atomically
@@ -79,8 +82,14 @@ class TorchRLTrainer:
 
     # ---- the loop -----------------------------------------------------------------------------
 
-    def train(self) -> list[StageResult]:
+    def train(
+        self, conclude: Callable[[list[StageResult], AnalysisReceiver], None] | None = None
+    ) -> list[StageResult]:
         """Train to the end, from the start or from where `resume` left it.
+
+        Args:
+            conclude: called in the first process with the table of the final evaluation, while the
+                run's records are still open.
 
         Returns:
             The table of the final evaluation; empty in processes other than the first.
@@ -90,12 +99,25 @@ class TorchRLTrainer:
             DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
             ProcessLostError: another process died.
         """
-        self.receiver = AnalysisReceiver(self.output_dir if self.processes.first else None)
+        self.receiver = AnalysisReceiver(
+            self.output_dir if self.processes.first else None,
+            headline=self.config.log.tensorboard == "headline",
+        )
+        self.show_start()
         try:
             self.run_to_the_end()
-            return self.finish()
+            results = self.finish()
+            if results and conclude is not None:
+                conclude(results, self.receiver)
+            return results
         finally:
             self.receiver.close()
+
+    def show_start(self) -> None:
+        """Show the command and the settings of this start in TensorBoard."""
+        step, settings = self.counters.step, yaml.safe_dump(plain(self.config), sort_keys=False)
+        self.receiver.show_text("command", shlex.join(sys.argv), step=step)
+        self.receiver.show_text("configuration", settings, step=step)
 
     def run_to_the_end(self) -> None:
         """Collect and learn, and report when it is due; arguments and errors as `train`."""

@@ -32,8 +32,8 @@ from train_RL_agents.training.counters import Counters
 from train_RL_agents.training.evaluations import RunEvaluation
 
 ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
-KEYS = ["robots", "buoys", "episodes", "success", "success_ci95", "collision", "timeout"]
-KEYS += ["mean_time_s", "mean_energy"]
+KEYS = ["robots", "vortices", "buoys", "min_distance_m", "episodes", "success", "success_ci95"]
+KEYS += ["collision", "timeout", "mean_time_s", "mean_energy"]
 
 
 def idle(observation):
@@ -73,6 +73,7 @@ def test_row_by_hand():
     row = StageResult(PUBLISHED_STAGES[3], outcomes).as_json()
     assert list(row) == KEYS
     assert (row["robots"], row["buoys"], row["episodes"]) == (5, 2, 4)
+    assert (row["vortices"], row["min_distance_m"]) == (0, 40.0)
     assert (row["success"], row["collision"], row["timeout"]) == (0.5, 0.25, 0.25)
     assert (row["mean_time_s"], row["mean_energy"]) == (15.0, 200.0)
 

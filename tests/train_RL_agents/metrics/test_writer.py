@@ -19,7 +19,7 @@ def events(folder):
 
 
 def test_one_record(tmp_path):
-    receiver = AnalysisReceiver(tmp_path)
+    receiver = AnalysisReceiver(tmp_path, headline=False)
     receiver.receive(
         mode="train",
         step=40,
@@ -48,7 +48,7 @@ def test_one_record(tmp_path):
     written = events(tmp_path)
     assert written.Scalars("train/loss")[0].value == 0.25
     assert written.Scalars("train/loss")[0].step == 40
-    assert sum(written.Histograms("train/action")[0].histogram_value.bucket) == 4
+    assert sum(written.Histograms("train/action/histogram")[0].histogram_value.bucket) == 4
 
 
 def test_steps_count_records_when_none_is_given(tmp_path):
@@ -86,9 +86,9 @@ def test_non_finite_values_reach_the_caller_and_leave_valid_json(tmp_path):
 def test_cut_back_leaves_no_doubled_step(tmp_path):
     receiver = AnalysisReceiver(tmp_path)
     for step in (10, 20):
-        receiver.receive(mode="train", step=step, loss=float(step))
+        receiver.receive(mode="train", step=step, q_loss=float(step))
     sizes = receiver.sync()
-    receiver.receive(mode="train", step=30, loss=30.0)
+    receiver.receive(mode="train", step=30, q_loss=30.0)
     receiver.close()
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"mode": "train", "st')
@@ -96,9 +96,38 @@ def test_cut_back_leaves_no_doubled_step(tmp_path):
     event_file.with_name(event_file.name + ".1").write_bytes(event_file.read_bytes()[:-3])
     cut_back(tmp_path, sizes)
     receiver = AnalysisReceiver(tmp_path)
-    receiver.receive(mode="train", step=30, loss=-30.0)
+    receiver.receive(mode="train", step=30, q_loss=-30.0)
     receiver.close()
     records = read_metrics(tmp_path / "metrics.jsonl")
-    assert [(r["step"], r["loss"]) for r in records] == [(10, 10.0), (20, 20.0), (30, -30.0)]
-    scalars = events(tmp_path).Scalars("train/loss")
+    assert [(r["step"], r["q_loss"]) for r in records] == [(10, 10.0), (20, 20.0), (30, -30.0)]
+    scalars = events(tmp_path).Scalars("train/q_loss")
     assert [(s.step, s.value) for s in scalars] == [(10, 10.0), (20, 20.0), (30, -30.0)]
+
+
+def test_a_number_has_one_tag_however_many_there_were(tmp_path):
+    receiver = AnalysisReceiver(tmp_path, headline=False)
+    for step, times in enumerate(([], [20.0], [20.0, 30.0])):
+        receiver.receive(mode="evaluation, 3 robots", step=step, time_s=torch.tensor(times))
+    receiver.close()
+    scalars = events(tmp_path).Scalars("evaluation_3_robots/time_s")
+    assert [(scalar.step, scalar.value) for scalar in scalars] == [(1, 20.0), (2, 25.0)]
+    assert "evaluation_3_robots/time_s/std" in events(tmp_path).Tags()["scalars"]
+
+
+def test_tensorboard_shows_the_headline_and_the_file_has_all(tmp_path):
+    receiver = AnalysisReceiver(tmp_path)
+    receiver.receive(mode="train", success=0.5, q_loss=torch.tensor([1.0, 3.0]), updates=4)
+    receiver.receive(mode="stage 1", success=0.5)
+    receiver.receive(mode="evaluation, 3 robots", success=0.5, energy=7.0)
+    receiver.close()
+    written = events(tmp_path)
+    tags = ["evaluation_3_robots/success", "train/q_loss", "train/success"]
+    assert sorted(written.Tags()["scalars"]) == tags
+    assert written.Scalars("train/q_loss")[0].value == 2.0
+    assert not written.Tags()["histograms"]
+    records = read_metrics(tmp_path / "metrics.jsonl")
+    assert [sorted(record) for record in records] == [
+        ["mode", "q_loss", "step", "success", "updates"],
+        ["mode", "step", "success"],
+        ["energy", "mode", "step", "success"],
+    ]

@@ -190,7 +190,7 @@ def test_kill_loses_at_most_one_interval_and_no_record_is_doubled(tmp_path, monk
     events = EventAccumulator(str(tmp_path), size_guidance={"scalars": 0})
     events.Reload()
     # Sorted: files begun within one second are read in any order.
-    assert sorted(event.step for event in events.Scalars("train/updates")) == steps
+    assert sorted(event.step for event in events.Scalars("train/epsilon")) == steps
 
 
 def test_resume_without_replay_warms_up_again(tmp_path):
