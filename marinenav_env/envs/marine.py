@@ -44,10 +44,10 @@ class MarineNavEnv(EnvBase):
     """W worlds of several vessels among buoys and currents; batch size [W].
 
     TorchRL face: robots are the group ``"robots"`` with batch [W, R]: ``self`` [W, R, 7k],
-    ``objects`` [W, R, 5k, 5], ``mask`` [W, R, 5k], ``alive`` and ``robot_terminated`` [W, R] (bool),
-    ``action`` and ``reward`` [W, R, 1]; ``done``, ``terminated``, ``truncated`` [W, 1] belong to
-    the world. `step` returns fresh tensors with the true next observation; a finished world stays
-    as it is until it is reset.
+    ``objects`` [W, R, 5k, 5], ``mask`` [W, R, 5k], ``alive`` and ``robot_terminated`` [W, R]
+    (bool), ``action`` and ``reward`` [W, R, 1]; ``done``, ``terminated``, ``truncated`` [W, 1]
+    belong to the world. `step` returns fresh tensors with the true next observation; a finished
+    world stays as it is until it is reset.
 
     Training path: `make_buffers`, `reset_into` and `step_into` work in persistent buffers, read
     nothing on the host and allocate nothing.
