@@ -302,6 +302,8 @@ def main() -> None:
         "cuda_arch_list": os.environ["TORCH_CUDA_ARCH_LIST"] if decision.build else None,
     }
     setup(
+        license="Apache-2.0",
+        license_files=["LICENSE", "NOTICE"],
         ext_modules=[make_extension(decision)],
         cmdclass={
             "build_ext": make_build_command(decision, build_info),
