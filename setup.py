@@ -7,14 +7,17 @@ and recorded in `marinenav_env/_build_info.json`. Environment variables:
 * ``NO_CUDA=1``: leave the CUDA half out.
 * ``FORCE_CUDA=1``: stop with an error where the CUDA half cannot be built.
 * ``TORCH_CUDA_ARCH_LIST``: the GPU architectures, in torch's notation.
-* ``MARINENAV_ARCH``: the CPU architecture as in g++'s ``-march``; ``native`` by default, so that a
-  library to be used on another machine needs a common one, for instance ``x86-64-v3``.
+* ``MARINENAV_ARCH``: the CPU architecture as in g++'s ``-march``. By default ``native`` for a
+  library that stays in this folder, and ``x86-64-v3`` for a wheel on x86-64, since wheels travel.
+
+A wheel holds `configs/` and `pretrained/` inside the package `train_RL_agents`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
 if TYPE_CHECKING:
     from setuptools import Command, Extension
@@ -31,6 +35,18 @@ ROOT = Path(__file__).resolve().parent
 SOURCES = Path("marinenav_env/csrc")
 LIBRARY = "marinenav_env._ops"
 BUILD_INFO = "_build_info.json"
+DATA_PACKAGE = "train_RL_agents"
+# By name: beside them may lie exports of the shipped policies.
+DATA = (
+    "configs/*.yaml",
+    *(
+        f"pretrained/*/{name}"
+        for name in ("config.yaml", "evaluation.json", "provenance.json", "weights.pt")
+    ),
+)
+INSTRUCTION = """\
+    pip install torch==2.13.0 setuptools wheel
+    pip install --no-build-isolation ."""
 
 # Compute capability 8.0 also runs on 8.6 and 8.9; the PTX of 9.0 serves everything newer.
 DEFAULT_CUDA_ARCH_LIST = "8.0;9.0+PTX"
@@ -163,14 +179,25 @@ def decide_cuda(
     return decision
 
 
-def cxx_flags(environ: Mapping[str, str]) -> list[str]:
-    """Flags of the C++ compiler. `-std` is left to torch, whose headers set the minimum."""
-    arch = environ.get("MARINENAV_ARCH") or "native"
+def cxx_flags(environ: Mapping[str, str], *, portable: bool = False) -> list[str]:
+    """Flags of the C++ compiler. `-std` is left to torch, whose headers set the minimum.
+
+    Args:
+        environ: Environment variables.
+        portable: Whether the library is to run on other machines too.
+    """
+    arch = environ.get("MARINENAV_ARCH") or (portable_arch() if portable else "native")
     # g++ 12 takes the undefined vectors in its own AVX-512 headers for mistakes.
     warnings = ["-Wno-maybe-uninitialized"]
     # Even with contraction off, g++ 12 fuses a*b + c*d beside a*d - b*c when it packs the two.
     same_bits = ["-ffp-contract=off", "-fno-tree-slp-vectorize"]
-    return ["-O3", "-g0", f"-march={arch}", *same_bits, "-fopenmp", *warnings]
+    march = [f"-march={arch}"] if arch else []
+    return ["-O3", "-g0", *march, *same_bits, "-fopenmp", *warnings]
+
+
+def portable_arch() -> str:
+    """A CPU architecture that machines of this kind have in common; empty: the compiler's own."""
+    return "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else ""
 
 
 def make_extension(decision: CudaDecision) -> Extension:
@@ -184,7 +211,7 @@ def make_extension(decision: CudaDecision) -> Extension:
         [str(path) for path in files if path.suffix in suffixes],
         depends=[str(path) for path in files],  # without ninja setuptools knows of no header
         include_dirs=[str(ROOT / SOURCES)],
-        extra_compile_args={"cxx": cxx_flags(os.environ), "nvcc": NVCC_FLAGS},
+        extra_compile_args={"nvcc": NVCC_FLAGS},  # the command knows those of the C++ compiler
         extra_link_args=["-fopenmp"],
         py_limited_api=True,
     )
@@ -210,10 +237,47 @@ def make_build_command(decision: CudaDecision, build_info: dict[str, object]) ->
         def run(self) -> None:
             """Builds the library and writes the record beside it."""
             print(f"marinenav: CUDA {'on' if decision.build else 'off'}: {decision.reason}")
+            flags = cxx_flags(os.environ, portable=not self.inplace)
+            for extension in self.extensions:
+                extension.extra_compile_args["cxx"] = flags
+            self.force = True  # the dates of files, which decide without ninja, tell of no flags
             super().run()
-            write_record(Path(self.get_ext_fullpath(LIBRARY)).with_name(BUILD_INFO), build_info)
+            record = Path(self.get_ext_fullpath(LIBRARY)).with_name(BUILD_INFO)
+            write_record(record, {**build_info, "cxx_flags": flags})
 
     return BuildOps
+
+
+class BuildPackages(build_py):
+    """Puts the files that the packages need into the wheel, besides the modules."""
+
+    def run(self) -> None:
+        """Copies `DATA` into the package; an editable installation has it beside the package."""
+        super().run()
+        if self.editable_mode:
+            return
+        package = Path(self.build_lib) / DATA_PACKAGE
+        for folder in {Path(pattern).parts[0] for pattern in DATA}:
+            shutil.rmtree(package / folder, ignore_errors=True)  # of a build before
+        for source in data_files():
+            target = package / source.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.copy_file(str(source), str(target))
+
+
+def data_files() -> list[Path]:
+    """The files that `DATA` names.
+
+    Raises:
+        BuildError: A pattern matches none.
+    """
+    found = []
+    for pattern in DATA:
+        files = sorted(ROOT.glob(pattern))
+        if not files:
+            raise BuildError(f"no file {pattern} in {ROOT}: fetch the whole project")
+        found += files
+    return found
 
 
 def main() -> None:
@@ -222,8 +286,9 @@ def main() -> None:
         import torch
     except ImportError as error:
         raise BuildError(
-            "building marinenav needs torch: install it first, then use"
-            " `pip install --no-build-isolation -e .` (`make` does both)"
+            "building marinenav needs torch in the environment (an isolated build would fetch"
+            f" gigabytes). Two lines install it:\n{INSTRUCTION}\n(or the project's address in place"
+            " of the dot; `make` in the project's folder does all this too)"
         ) from error
     toolkit = needed_toolkit(torch.version.cuda, os.environ)
     decision = decide_cuda(torch.__version__, torch.version.cuda, toolkit, os.environ)
@@ -235,11 +300,15 @@ def main() -> None:
         "reason": decision.reason,
         "torch": torch.__version__,
         "cuda_arch_list": os.environ["TORCH_CUDA_ARCH_LIST"] if decision.build else None,
-        "cxx_flags": cxx_flags(os.environ),
     }
     setup(
+        license="Apache-2.0",
+        license_files=["LICENSE", "NOTICE"],
         ext_modules=[make_extension(decision)],
-        cmdclass={"build_ext": make_build_command(decision, build_info)},
+        cmdclass={
+            "build_ext": make_build_command(decision, build_info),
+            "build_py": BuildPackages,
+        },
     )
 
 

@@ -1,17 +1,20 @@
 """The build: what setup.py decides about CUDA, what it built, and that the CUDA code compiles."""
 
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import torch
 from packaging.requirements import Requirement
+from setuptools import Distribution
 from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -140,6 +143,88 @@ def test_record_of_the_build_is_whole_or_absent(tmp_path, monkeypatch):
 def test_cpu_architecture_can_be_chosen():
     assert "-march=native" in setup.cxx_flags({})
     assert "-march=x86-64-v3" in setup.cxx_flags({"MARINENAV_ARCH": "x86-64-v3"})
+
+
+@pytest.mark.parametrize(("machine", "march"), [("x86_64", ["-march=x86-64-v3"]), ("aarch64", [])])
+def test_a_wheel_is_for_other_machines_too(machine, march, monkeypatch):
+    monkeypatch.setattr(setup.platform, "machine", lambda: machine)
+    flags = setup.cxx_flags({}, portable=True)
+    assert [flag for flag in flags if flag.startswith("-march")] == march
+    assert "-march=native" in setup.cxx_flags({"MARINENAV_ARCH": "native"}, portable=True)
+
+
+@pytest.mark.parametrize("inplace", [True, False])
+def test_flags_and_record_are_those_of_the_library(inplace, tmp_path, monkeypatch):
+    monkeypatch.delenv("MARINENAV_ARCH", raising=False)
+    monkeypatch.setattr(cpp_extension.BuildExtension, "run", lambda _: None)
+    decision = setup.CudaDecision(False, "")
+    extension = setup.make_extension(decision)
+    command = setup.make_build_command(decision, {"cuda": False})(
+        Distribution({"ext_modules": [extension]})
+    )
+    command.inplace, command.extensions = inplace, [extension]
+    monkeypatch.setattr(command, "get_ext_fullpath", lambda _: str(tmp_path / "_ops.so"))
+    command.run()
+    flags = setup.cxx_flags({}, portable=not inplace)
+    assert extension.extra_compile_args["cxx"] == flags
+    record = json.loads((tmp_path / setup.BUILD_INFO).read_text())
+    assert record == {"cuda": False, "cxx_flags": flags}
+    assert command.force
+
+
+@pytest.fixture
+def build_py(tmp_path, monkeypatch):
+    """The command that puts the packages into a wheel, with two files left by an earlier build."""
+    monkeypatch.chdir(ROOT)
+    command = setup.BuildPackages(Distribution({"packages": []}))
+    command.ensure_finalized()
+    command.build_lib = str(tmp_path)
+    for name in ("configs/gone.yaml", "pretrained/ac_iqn/policy.onnx"):
+        (tmp_path / setup.DATA_PACKAGE / name).parent.mkdir(parents=True)
+        (tmp_path / setup.DATA_PACKAGE / name).touch()
+    return command
+
+
+def test_a_wheel_has_the_settings_and_the_policies(build_py, tmp_path):
+    build_py.run()
+    package = tmp_path / setup.DATA_PACKAGE
+    packed = {str(path.relative_to(package)) for path in package.rglob("*") if path.is_file()}
+    tracked = {
+        str(path.relative_to(ROOT))
+        for folder in ("configs", "pretrained")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and not path.name.startswith("policy.")
+    }
+    assert "configs/ac_iqn.yaml" in packed
+    assert packed == tracked
+
+
+def test_an_editable_installation_uses_those_beside_the_package(build_py, tmp_path):
+    build_py.editable_mode = True
+    build_py.run()
+    assert not list(tmp_path.rglob("ac_iqn.yaml"))
+
+
+def test_a_build_without_them_is_an_error(build_py, tmp_path, monkeypatch):
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"no file configs/\*\.yaml"):
+        build_py.run()
+
+
+def test_without_torch_two_lines_say_how(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SystemExit, match=r"pip install torch==[\d.]+ .*\n.*--no-build-isolation"):
+        setup.main()
+    pinned = re.search(r"^torch==.*$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)[0]
+    assert pinned in setup.INSTRUCTION
+
+
+def test_commands_are_there():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert sorted(project["scripts"]) == [f"marinenav-{x}" for x in ("evaluate", "export", "train")]
+    for place in project["scripts"].values():
+        module, _, function = place.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 def test_cuda_half_is_there_if_it_should_be():

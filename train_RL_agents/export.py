@@ -12,6 +12,7 @@ from torch import Tensor
 
 from marinenav_env.files import write_atomically
 from train_RL_agents.config.build import Policy
+from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.formats import FORMATS, Format
 from train_RL_agents.policies.interface import (
     acting_network,
@@ -50,7 +51,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         type=Path,
         help="missing folders are made; left out: "
         + " or ".join(f"policy{form.suffix}" for form in FORMATS.values())
-        + " inside a folder given as --checkpoint, and beside a file, under its name",
+        + " inside a folder given as --checkpoint, and beside a file, under its name; in the "
+        "present folder for a shipped policy",
     )
     return parser.parse_args(arguments)
 
@@ -126,7 +128,12 @@ def _deviation(found: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
 
 
 def default_output(checkpoint: Path, form: Format) -> Path:
-    """Return the place beside a file, under its name, or inside a folder."""
+    """Return the place beside a file, under its name, or inside a folder.
+
+    For a policy that is not there, but comes with the packages, a file in the present folder.
+    """
+    if find_shipped(checkpoint) != checkpoint:
+        return Path(f"policy{form.suffix}")
     if checkpoint.is_dir():
         return checkpoint / f"policy{form.suffix}"
     return checkpoint.with_name(checkpoint.stem + form.suffix)

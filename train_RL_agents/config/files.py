@@ -13,11 +13,12 @@ from omegaconf.errors import OmegaConfBaseException
 from marinenav_env.fields import ConfigError, build, convert, nearest, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.config.shipped import shipped_folder
 
 KEYS_BEFORE = {"updates": {"replay_ratio": "samples_per_insert"}, "stages": {"cores": "vortices"}}
 """By section, the keys of older versions, which files and command lines may still have."""
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = shipped_folder("configs")
 
 PUBLISHED_KEYS = (
     "agent_type",
@@ -63,8 +64,7 @@ def load_config(
     name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
     if name not in AGENTS:
         raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
-    agent_file = CONFIGS / f"{name.lower().replace('-', '_')}.yaml"
-    merged = OmegaConf.merge(*([_read(agent_file)] if agent_file.exists() else []), *layers)
+    merged = OmegaConf.merge(_read(_agent_file(name)), *layers)
     values = OmegaConf.to_container(merged, resolve=True)
     values["agent"] = name
     output = values.pop("output", None)
@@ -114,6 +114,16 @@ def presets() -> list[str]:
     """Return the names that ``--preset`` takes."""
     agent_files = {name.lower().replace("-", "_") for name in AGENTS}
     return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in agent_files)
+
+
+def _agent_file(name: str) -> Path:
+    path = CONFIGS / f"{name.lower().replace('-', '_')}.yaml"
+    if not path.is_file():
+        raise ConfigError(
+            f"no file {str(path)!r} with the settings of {name}, without which it would be another "
+            "algorithm: install marinenav again, or add the file"
+        )
+    return path
 
 
 def _preset_file(name: str) -> Path:

@@ -16,6 +16,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import Policy, build_agent, published_config
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
 from train_RL_agents.policies.torchscript import is_torchscript, read_deployed
 from train_RL_agents.run.checkpoint import BEST, CheckpointError, load, load_archive, newest
@@ -27,8 +28,9 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
 
     Args:
         path: a run's folder (its best checkpoint by evaluation, else its newest), a checkpoint, a
-            folder of ``pretrained/``, an exported or published TorchScript file, or published
-            weights as ``.npz`` or ``.pth``.
+            folder of ``pretrained/`` (from any folder: where there is no such path, the shipped one
+            is taken), an exported or published TorchScript file, or published weights as ``.npz``
+            or ``.pth``.
         device: where it acts.
 
     Returns:
@@ -44,7 +46,7 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
 
 def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
-    path, device = policy_file(Path(path)), torch.device(device)
+    path, device = policy_file(find_shipped(Path(path))), torch.device(device)
     if is_pretrained(path):
         return read_pretrained(path.parent, device)
     if path.suffix in PUBLISHED:

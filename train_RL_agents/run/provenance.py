@@ -19,6 +19,7 @@ import torch
 from marinenav_env.fields import plain
 from marinenav_env.files import write_atomically
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.config.shipped import INSTALLED
 from train_RL_agents.metrics.writer import METRICS
 from train_RL_agents.run.checkpoint import CHECKPOINTS, saved_steps
 
@@ -151,6 +152,8 @@ def versions() -> dict[str, str | None]:
 
 def _git(*arguments: str, index: Path | None = None) -> str | None:
     """Return git's answer about this source tree, or None outside a repository."""
+    if INSTALLED:  # in an environment that may lie in another project's repository
+        return None
     try:
         answer = subprocess.run(
             ["git", "-C", str(ROOT), *arguments],

@@ -9,6 +9,7 @@ import pytest
 
 from marinenav_env.fields import ConfigError, Settings, build, nearest, plain, setting
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config import files, shipped
 from train_RL_agents.config import schema as config_module
 from train_RL_agents.config.files import CONFIGS, config_from_plain, load_config, presets
 from train_RL_agents.config.schema import TrainConfig
@@ -140,6 +141,23 @@ def test_every_agent_has_a_file_of_differences(name):
     assert (CONFIGS / f"{name.lower().replace('-', '_')}.yaml").exists()
     assert config_from_plain(plain(config)) == config
     json.dumps(plain(config))
+
+
+def test_an_agent_without_its_file_is_an_error(tmp_path, monkeypatch):
+    """Its defaults alone would be another algorithm: AC-IQN with risk level 1 instead of 0.5."""
+    monkeypatch.setattr(files, "CONFIGS", tmp_path)
+    with pytest.raises(ConfigError, match=r"no file .*ac_iqn\.yaml.* with the settings of AC-IQN"):
+        load_config(agent="AC-IQN")
+
+
+def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = Path("pretrained/ac_iqn")
+    assert shipped.find_shipped(shown) == CONFIGS.parent / shown
+    for absent in (Path("pretrained/warp"), Path("elsewhere/ac_iqn"), tmp_path / shown):
+        assert shipped.find_shipped(absent) == absent
+    shown.mkdir(parents=True)
+    assert shipped.find_shipped(shown) == shown
 
 
 @pytest.mark.parametrize("preset", presets())

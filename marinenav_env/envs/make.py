@@ -1,0 +1,30 @@
+"""Environments by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchrl.envs import EnvBase
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.fields import ConfigError, nearest
+
+ENVIRONMENTS: dict[str, type[EnvBase]] = {"marine": MarineNavEnv}
+
+
+def make(name: str = "marine", **options: Any) -> EnvBase:
+    """Return a new environment.
+
+    Args:
+        name: of the environment, a key of `ENVIRONMENTS`.
+        options: of its constructor, for example ``worlds=4096``.
+
+    Raises:
+        ConfigError: the name is unknown, or an option impossible.
+    """
+    if name not in ENVIRONMENTS:
+        raise ConfigError(
+            f"unknown environment {name!r}: the nearest valid one is "
+            f"{nearest(name, ENVIRONMENTS)!r}"
+        )
+    return ENVIRONMENTS[name](**options)
