@@ -6,7 +6,6 @@ import copy
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from marinenav_env.envs.observation import Observation
@@ -15,7 +14,6 @@ from train_RL_agents.agents.base import PROTOTYPE, Agent, AgentConfig
 from train_RL_agents.agents.networks import (
     Critic,
     DeterministicActor,
-    ObservationDims,
     QuantileCritic,
 )
 
@@ -38,14 +36,8 @@ class DeterministicActorCritic(Agent):
     Critic: ClassVar[type[Critic | QuantileCritic]]
     Config: ClassVar[type[ActorCriticConfig]]
 
-    def __init__(
-        self,
-        config: ActorCriticConfig | None = None,
-        dims: ObservationDims | None = None,
-        device: torch.device | str = "cpu",
-        actions: int | None = None,
-    ) -> None:
-        super().__init__(config, dims, device, actions)
+    def build_networks(self) -> None:
+        """Build the actor, the critic and their targets."""
         scale = self.config.input_scale
         self.policy = DeterministicActor(self.dims, scale, self.actions)
         self.critic = self.Critic(self.dims, scale, self.actions)

@@ -123,6 +123,11 @@ class Agent(nn.Module, abc.ABC):
         self.gradient_sync: Callable[[list[Tensor]], None] | None = None
         self.average: nn.Module | None = None
         self.applied_settings: tuple[str, ...] = ()  # of `acting_settings`, inside `actor` already
+        self.build_networks()
+
+    @abc.abstractmethod
+    def build_networks(self) -> None:
+        """Build the networks from the settings and the sizes; call `register_learners` last."""
 
     @property
     @abc.abstractmethod
@@ -230,7 +235,7 @@ class Agent(nn.Module, abc.ABC):
         groups: dict[str, tuple[Iterable[nn.Parameter], float]],
         targets: Sequence[tuple[nn.Module, nn.Module]] = (),
     ) -> None:
-        """Move to the device and set up the optimizer; the last call of a subclass's constructor.
+        """Move to the device and set up the optimizer; the last call of `build_networks`.
 
         Args:
             groups: by the name of its loss, the parameters that descend it and their Adam rate.

@@ -18,7 +18,7 @@ from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, AgentConfig
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import ObservationDims, QNetwork
+from train_RL_agents.agents.networks import QNetwork
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,8 @@ class DQN(Agent):
     actor_outputs: ClassVar[dict[str, str]] = {"values": "value of each action index"}
     Config = DQNConfig
 
-    def __init__(
-        self,
-        config: DQNConfig | None = None,
-        dims: ObservationDims | None = None,
-        device: torch.device | str = "cpu",
-        actions: int | None = None,
-    ) -> None:
-        super().__init__(config, dims, device, actions)
+    def build_networks(self) -> None:
+        """Build the network and its target."""
         self.network = QNetwork(self.dims, self.config.input_scale, self.actions)
         self.target = copy.deepcopy(self.network)
         self.register_learners(

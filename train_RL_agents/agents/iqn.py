@@ -19,7 +19,7 @@ from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import ObservationDims, QuantileQNetwork
+from train_RL_agents.agents.networks import QuantileQNetwork
 from train_RL_agents.agents.quantiles import (
     QuantileConfig,
     RiskAdjusted,
@@ -53,14 +53,8 @@ class IQN(Agent):
     acting_settings = ("cvar", "adaptive_cvar")
     Config = IQNConfig
 
-    def __init__(
-        self,
-        config: IQNConfig | None = None,
-        dims: ObservationDims | None = None,
-        device: torch.device | str = "cpu",
-        actions: int | None = None,
-    ) -> None:
-        super().__init__(config, dims, device, actions)
+    def build_networks(self) -> None:
+        """Build the network, its target and the fractions of acting."""
         self.network = QuantileQNetwork(self.dims, self.config.input_scale, self.actions)
         self.target = copy.deepcopy(self.network)
         acting, exploring = self.config.n_acting_taus, self.config.n_exploring_taus

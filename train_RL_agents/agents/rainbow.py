@@ -185,14 +185,8 @@ class Rainbow(Agent):
     }
     Config = RainbowConfig
 
-    def __init__(
-        self,
-        config: RainbowConfig | None = None,
-        dims: ObservationDims | None = None,
-        device: torch.device | str = "cpu",
-        actions: int | None = None,
-    ) -> None:
-        super().__init__(config, dims, device, actions)
+    def build_networks(self) -> None:
+        """Build the network, its target and the support."""
         config = self.config
         self.network = RainbowNetwork(
             self.dims, config.input_scale, self.actions, atoms=config.atoms, sigma=config.sigma

@@ -21,7 +21,7 @@ from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig
 from train_RL_agents.agents.base import CHOICE, Agent
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import Critic, GaussianActor, ObservationDims, squash
+from train_RL_agents.agents.networks import Critic, GaussianActor, squash
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,8 @@ class SAC(Agent):
     }
     Config = SACConfig
 
-    def __init__(
-        self,
-        config: SACConfig | None = None,
-        dims: ObservationDims | None = None,
-        device: torch.device | str = "cpu",
-        actions: int | None = None,
-    ) -> None:
-        super().__init__(config, dims, device, actions)
+    def build_networks(self) -> None:
+        """Build the actor, both critics, their targets and the temperature."""
         scale = self.config.input_scale
         self.policy = GaussianActor(self.dims, scale, self.actions)
         self.critics = nn.ModuleList(Critic(self.dims, scale, self.actions) for _ in range(2))
