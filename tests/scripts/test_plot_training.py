@@ -66,7 +66,7 @@ def test_seeds_of_a_sweep_are_joined_where_all_were_evaluated(tmp_path):
     write_run(tmp_path / "sweep" / "seed_1", {20: (12, 8), 40: (1, 1)})
     run = plot_training.read_run(tmp_path / "sweep", "sweep")
     curve = plot_training.success_curve(run, STAGES, "steps")
-    assert len(run.multi_seed) == 2
+    assert len(run.seeds) == 2
     assert curve.x.tolist() == [20]
     assert (curve.low[0], curve.y[0], curve.high[0]) == pytest.approx((14 / 40, 17 / 40, 20 / 40))
 
