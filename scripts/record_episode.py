@@ -26,6 +26,8 @@ from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
 COUNTS = ("robots", "vortices", "buoys")
+OPTIONS_BEFORE = {"vortices": ("--cores",)}
+"""Options of older versions, which stay usable."""
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -46,7 +48,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     for name in COUNTS:
         parser.add_argument(
-            f"--{name}", type=int, metavar="N", help=f"{name} instead of the stage's"
+            f"--{name}",
+            *OPTIONS_BEFORE.get(name, ()),
+            type=int,
+            metavar="N",
+            help=f"{name} instead of the stage's",
         )
     parser.add_argument(
         "--min-distance", type=float, metavar="M", help="start to goal [m], instead of the stage's"

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, Settings, build, nearest, plain, setting
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config import files, shipped
@@ -209,3 +211,12 @@ def test_build():
     with pytest.raises(ConfigError, match="inner is 3: give a section"):
         build(Outer, {"inner": 3})
     assert nearest("inner.dept", ["pair", "inner.depth", "inner.name"]) == "inner.depth"
+
+
+def test_keys_of_older_versions_are_taken_for_those_of_today(tmp_path):
+    stage = {"robots": 2, "cores": 1, "buoys": 0, "min_distance_m": 30.0}
+    file = tmp_path / "old.yaml"
+    file.write_text(yaml.safe_dump({"curriculum": {"stages": [stage]}}))
+    config, _, _ = load_config(path=file, overrides=["updates.replay_ratio=3"])
+    assert config.updates.samples_per_insert == 3.0
+    assert config.curriculum.stages == (Stage(2, 1, 0, 30.0),)
