@@ -304,7 +304,7 @@ def complaints(
             found.append(
                 f"memory grew by {growth} bytes, more than --max-mem-delta {max_mem_delta}, in"
                 f" mode {row['mode']}, agent {row['agent']}, {row['worlds']} worlds, resets"
-                f" {row['resets']}, {row['cores']} cores"
+                f" {row['resets']}, {row['vortices']} vortices"
             )
     for mode in dict.fromkeys(row["mode"] for row in rows) if min_rate is not None else ():
         best = max(row["robot_steps_per_s"] for row in rows if row["mode"] == mode)
