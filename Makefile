@@ -18,6 +18,8 @@ EXTENSION := marinenav_env/_ops.so
 CSRC := $(shell find marinenav_env/csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 # torch is installed first and alone, so that it can come from its own index; the rest finds it there.
 PIP := $(PY) -m pip --disable-pip-version-check install
+# As many processes as cores, each with one thread: threads that wait for each other lose more.
+PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 # What was given last, read when a recipe runs.
 CHOSEN_PYTHON = $(or $(shell cat build/PYTHON),python3)
 CHOSEN_INDEX = $(shell cat build/TORCH_INDEX)
@@ -40,10 +42,10 @@ train: setup
 
 # All but the tests that train, compile or start processes; each room has some that remain.
 check: setup lint
-	$(PY) -m pytest -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
 test: setup lint
-	$(PY) -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 lint: $(VENV)/.dependencies
 	$(PY) -m ruff check .
