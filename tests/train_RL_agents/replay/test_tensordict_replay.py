@@ -45,7 +45,7 @@ def make_rollout(steps: int, robots: int, seed: int = 0) -> TensorDict:
         "action": torch.randint(0, 25, grid, generator=generator),
     }
     robots_next = observation() | {
-        "terminated": terminated,
+        "robot_terminated": terminated,
         "reward": torch.rand(grid, generator=generator),
     }
     following = {"robots": robots_next, "done": done, "terminated": done & ~limit}
