@@ -143,7 +143,7 @@ def test_torchrl_loss_reads_the_sample_with_the_right_discount() -> None:
         action=("robots", "action"),
         reward=("robots", "reward"),
         done=("robots", "done"),
-        terminated=("robots", "robot_terminated"),
+        terminated=("robots", "terminated"),
     )
     loss.make_value_estimator(gamma=GAMMA)
     sample = buffer.sample(64)
