@@ -1,4 +1,4 @@
-"""Measures throughput: ``python scripts/bench.py``; the program is `scripts/bench.py`."""
+"""Measures throughput: ``python scripts/bench.py``; the program is `scripts.bench.main`."""
 
 import sys
 

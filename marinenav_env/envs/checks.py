@@ -79,7 +79,7 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
     """The stages, if their scenarios can be placed.
 
     Raises:
-        ConfigError: no stage, or one whose robots, cores or buoys find no room in the map.
+        ConfigError: no stage, or one whose robots, vortices or buoys find no room in the map.
     """
     if not stages:
         raise ConfigError("stages = (): give at least one stage")

@@ -24,12 +24,12 @@ LEAST_SHARE = 0.5
 
 
 def check_placement(name: str, stage: Stage, config: EnvConfig) -> None:
-    """Check that a stage's robots, cores and buoys find room in the map.
+    """Check that a stage's robots, vortices and buoys find room in the map.
 
     As published, what finds no room within `placement_tries` is left out of a world. That is right
     for now and then; here a stage is refused if most worlds lack a robot, if a world lacks all of
     them (its episode would end without success, collision or time-out), or if no world holds all
-    of its cores or buoys.
+    of its vortices or buoys.
 
     Args:
         name: of the stage, for the message.
@@ -62,7 +62,7 @@ def place_trial_worlds(
     """Place worlds of one stage.
 
     Returns:
-        [3, TRIAL_WORLDS] int32: how many robots, cores and buoys each world holds.
+        [3, TRIAL_WORLDS] int32: how many robots, vortices and buoys each world holds.
     """
     config = EnvConfig(
         perception=PerceptionConfig().noiseless(), scenario=scenario, current=current

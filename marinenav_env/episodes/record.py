@@ -166,9 +166,9 @@ def _recording(env: MarineNavEnv, table: Snapshot, acted: np.ndarray, decisions:
     acted = acted[:decisions]
     table = {name: value[: decisions + 1] for name, value in table.items()}
     collision, reach_goal = table["collision"][1:], table["reach_goal"][1:]
-    ended = collision | reach_goal
-    cut = acted & ~ended & ~table["alive"][1:]
-    late = cut & (np.arange(1, decisions + 1)[:, None] >= env.config.episode.max_steps)
+    terminated = collision | reach_goal
+    truncated = acted & ~terminated & ~table["alive"][1:]
+    late = truncated & (np.arange(1, decisions + 1)[:, None] >= env.config.episode.max_steps)
     infos = np.full(acted.shape, "normal", dtype=f"<U{max(map(len, STATES))}")
     infos[late] = "too long episode"
     infos[acted & reach_goal] = "reach goal"
@@ -180,7 +180,7 @@ def _recording(env: MarineNavEnv, table: Snapshot, acted: np.ndarray, decisions:
     return Recording(
         continuous_action=not env.discrete,
         rewards=table["reward"][1:],
-        dones=~acted | ended | late,
+        dones=~acted | terminated | late,
         infos=infos,
         collision=collision,
         reach_goal=reach_goal,

@@ -23,11 +23,11 @@ ROBOT_READ = 20
 ROBOT_WRITTEN = 20
 OBSERVATION = 37
 REWARD = 1
-ROBOT_FLAGS = 4  # acted, terminated, truncated, live
+ROBOT_FLAGS = 4  # acted, terminated, truncated, alive
 # Numbers of a world: episode, step, end, robot-steps read; step, end, robot-steps written.
 WORLD_NUMBERS = 7
 WORLD_FLAGS = 3
-OBJECT_NUMBERS = 3  # of a buoy or a core
+OBJECT_NUMBERS = 3  # of a buoy or a vortex
 
 # Operations of a robot-step, by what they grow with.
 MOTION = 1250  # ten substeps of 118 (sine and cosine 24, accelerations 57), thrusts, progress

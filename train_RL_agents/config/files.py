@@ -76,7 +76,7 @@ def load_config(
 
 
 def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
-    """Build a `TrainConfig` from nested dictionaries, as `settings.plain` gives them.
+    """Build a `TrainConfig` from nested dictionaries, as `fields.plain` gives them.
 
     Raises:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.

@@ -33,7 +33,7 @@ class Counters:
         step: decisions, summed over worlds and processes.
         iteration: decisions of each world.
         updates: gradient updates.
-        update_debt: updates that the samples per insert asks for and that are not done yet.
+        update_debt: updates that the samples per insert ask for and that are not done yet.
         stored: estimate of the transitions that this process has put into its replay.
         counted: transitions of a process, estimated, that the updates were counted for.
         robot_rate: estimate of the transitions of an iteration and process.
@@ -71,7 +71,7 @@ class Counters:
             settings: of the updates.
 
         Returns:
-            Number of updates that the samples per insert asks for now.
+            Number of updates that the samples per insert ask for now.
         """
         self.step += steps
         self.iteration += 1
