@@ -10,7 +10,7 @@ from torch import Tensor
 
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.state import ROBOT_FIELDS
+from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_ACTIVE, WORLD_RUNNING
 from marinenav_env.stepper import Stepper
 
 Policy = Callable[[Observation], Tensor]
@@ -112,7 +112,6 @@ def record_tracks(
     *,
     reset: bool = True,
     observations: bool = False,
-    policy_dtype: torch.dtype | None = None,
     look_interval: int | None = None,
 ) -> Tracks:
     """Let a policy steer one episode in every world, and keep what happens.
@@ -126,7 +125,6 @@ def record_tracks(
         decisions: N, at least 1.
         reset: place all worlds anew; False takes them as they stand.
         observations: keep the observations too.
-        policy_dtype: of the observations that the policy gets; None leaves the environment's.
         look_interval: decisions between two looks whether all worlds are over, which then ends the
             recording; None never looks.
 
@@ -145,10 +143,7 @@ def record_tracks(
     for decision in range(decisions):
         if look_interval and decision % look_interval == 0 and not env.alive.any():
             return _first(tracks, decision)
-        seen = now.obs
-        if policy_dtype is not None:
-            seen = Observation(*(part.to(policy_dtype) for part in seen))
-        action = policy(seen)
+        action = policy(now.obs)
         if action.shape != tracks.action.shape[1:]:
             raise ValueError(
                 f"the policy's action has shape {tuple(action.shape)}: give"
@@ -213,3 +208,29 @@ def _first(tracks: Tracks, decisions: int) -> Tracks:
     if tracks.observation is not None:
         parts["observation"] = Observation(*(part[: decisions + 1] for part in tracks.observation))
     return replace(tracks, robot=tracks.robot[: decisions + 1], **parts)
+
+
+def place_worlds(
+    env: MarineNavEnv,
+    robot: Tensor,
+    alive: Tensor,
+    buoys: Tensor,
+    vortices: Tensor,
+) -> None:
+    """Set all worlds of an environment to given states, each at the start of its episode.
+
+    Args:
+        env: of W worlds with R, B and V slots.
+        robot: [W, R, F], columns as in `Tracks.robot`; of any dtype, as all that follow.
+        alive: [W, R] bool, robots under way; the others are gone.
+        buoys: [W, B, 3], x, y, radius (m).
+        vortices: [W, V, 3], x, y (m), circulation (m^2/s).
+    """
+    state, worlds = env.state, env.worlds
+    for rows, given in ((state.robot, robot), (state.buoy, buoys), (state.vortex, vortices)):
+        rows[..., :worlds].copy_(given.permute(2, 1, 0))
+    state.status[:, :worlds].copy_(alive.T * STATUS_ACTIVE)
+    env.alive.copy_(alive)
+    counts = {**env.slots._asdict(), "step": 0, "end": WORLD_RUNNING}
+    for name, count in counts.items():
+        state.world_field(name)[:worlds] = count

@@ -12,9 +12,9 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import ROBOT_FIELDS, Slots
-from marinenav_env.tracks import Tracks, record_tracks
+from marinenav_env.tracks import Tracks, place_worlds, record_tracks
 from tests.host_reads import no_host_reads
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, same_bits
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, quiet, same_bits
 
 BY_DECISION = ("acted", "reward", "terminated", "truncated")
 
@@ -71,7 +71,7 @@ def test_nothing_reads_the_device_on_the_way():
     env = make_env()
     choice = torch.full((13, 5, 2), 0.5)
     with no_host_reads():
-        record_tracks(env, lambda _: choice, 3, observations=True, policy_dtype=torch.float64)
+        record_tracks(env, lambda _: choice, 3, observations=True)
 
 
 TWO = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)
@@ -146,3 +146,25 @@ def test_tracks_without_a_decision_hold_all_their_robots():
     assert scenario.present.shape == (1, 3, 3)
     assert scenario.present.all()
     assert scenario.length.tolist() == [0, 0, 0]
+
+
+def test_worlds_stand_where_they_are_put(device):
+    """What follows a row of tracks follows it in another environment too."""
+    config = quiet(eventful(max_steps=40))
+    env, other = (
+        MarineNavEnv(
+            4, stages=(CROWDED,), config=config, seed=seed, dtype=torch.float64, device=device
+        )
+        for seed in (4, 5)
+    )
+    tracks = record_tracks(env, scripted(env), 20, observations=True)
+    gone = tracks.present[0] & ~tracks.acted[12]
+    assert gone.any()
+    place_worlds(other, tracks.robot[12], tracks.acted[12], tracks.buoys, tracks.vortices)
+    actions_from = iter(tracks.action[12:])
+    again = record_tracks(other, lambda _: next(actions_from), 8, reset=False, observations=True)
+    for name in BY_DECISION:
+        assert same_bits(getattr(again, name), getattr(tracks, name)[12:])
+    for found, kept in zip(again.observation, tracks.observation, strict=True):
+        assert same_bits(found, kept[12:])
+    assert same_bits(again.field("x"), tracks.field("x")[12:])
