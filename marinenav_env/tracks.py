@@ -10,7 +10,8 @@ from torch import Tensor
 
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_ACTIVE, WORLD_RUNNING
+from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_ACTIVE
+from marinenav_env.kernel.state import WORLD_RUNNING
 from marinenav_env.stepper import Stepper
 
 Policy = Callable[[Observation], Tensor]
