@@ -136,7 +136,7 @@ def sections_of(
         found = [functools.reduce(getattr, name.split("."), config) for name in parameters]
         return [list(value) if isinstance(value, tuple) else value for value in found]
 
-    env = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
+    env: dict[str, Any] = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
     for key, entry in ENV.items():
         known = values(entry.parameters) or [env[key]]
         env[key] = known if entry.lengths else known[0]
@@ -215,8 +215,7 @@ def _padded_actions(episode: Episode) -> np.ndarray:
 
 def _observation(episode: Episode) -> Observation:
     """Return what was recorded as seen, with leading dimensions [T + 1, 1, R]."""
-    assert episode.recorded is not None
-    table = episode.recorded["obs"]
+    table = episode.data["recorded"]["obs"]
     shape = (len(table), 1, len(episode.lengths))
     capacity = max(episode.robots["perception"]["max_obj_num"])
     ego = np.zeros((*shape, SELF_FEATURES))

@@ -287,7 +287,7 @@ def add_track(axes: Axes, scene: Scene, robot: int, steps: int, width: float) ->
     segments = np.stack((points[:-1], points[1:]), axis=1)
     colours = np.tile(to_rgba(colour_of(robot)), (len(segments), 1))
     colours[:, 3] = np.linspace(0.35, 1.0, len(segments))
-    track = LineCollection(segments, colors=colours, linewidths=width, zorder=3)
+    track = LineCollection(list(segments), colors=colours, linewidths=width, zorder=3)
     axes.add_collection(track)
     return track
 

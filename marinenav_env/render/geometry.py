@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,7 +94,7 @@ def scenes_of(tracks: Tracks, config: EnvConfig) -> list[Scene]:
     return scenes
 
 
-def to_map(points: np.ndarray) -> np.ndarray:
+def to_map(points: Any) -> Any:
     """Return drawing coordinates (right = east, up = north) of world points [..., 2] (x, y)."""
     return np.asarray(points)[..., ::-1]
 
