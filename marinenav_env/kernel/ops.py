@@ -156,9 +156,7 @@ def water(state: State, position: Tensor) -> Tensor:
         RuntimeError: the environment has no water, or the positions another shape.
     """
     velocity = torch.empty_like(position)
-    _ops.water(
-        state.env, state.changing, state.tables, position, velocity, state.context.params
-    )
+    _ops.water(state.env, state.changing, state.tables, position, velocity, state.context.params)
     return velocity
 
 
