@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
-import json
 import multiprocessing
 import os
 import shlex
@@ -35,7 +34,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_atomically, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 530
@@ -155,14 +154,11 @@ def describe() -> tuple[dict[str, object], str, list[str]]:
         raise UnsuitableMachineError(found)
     import torch
 
-    from scripts.bench.machine import commit, describe_machine
+    from scripts.bench.machine import record_head
     from train_RL_agents.agents.registry import AGENTS
-    from train_RL_agents.run.provenance import versions
 
-    machine = describe_machine(torch.device("cuda"))
-    capability = torch.cuda.get_device_capability()
-    head = {"machine": machine, **commit(), "versions": versions()}
-    return head, ".".join(map(str, capability)), list(AGENTS)
+    architecture = ".".join(map(str, torch.cuda.get_device_capability()))
+    return record_head(torch.device("cuda")), architecture, list(AGENTS)
 
 
 def find_sanitizer() -> str | None:
@@ -260,8 +256,7 @@ class Run:
     def write(self, *, complete: bool) -> None:
         """Write gpu_check.json and gpu_check.log as far as there is something."""
         record = {**self.head, "seconds": self.seconds(), "complete": complete}
-        content = (json.dumps(record | {"checks": self.results}, indent=1) + "\n").encode()
-        write_atomically(self.folder / RECORDS[0], lambda file: file.write(content))
+        write_json(self.folder / RECORDS[0], record | {"checks": self.results})
         logs = sorted(self.scratch.glob("*.log"))
         text = b"".join(f"== {log.stem}\n".encode() + log.read_bytes() for log in logs)
         write_atomically(self.folder / LOG, lambda file: file.write(text))
