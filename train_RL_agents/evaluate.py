@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from marinenav_env.fields import ConfigError
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
 from train_RL_agents.evaluation.figures import draw_trajectories
@@ -102,8 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         results = evaluate(parsed, Console())
         if parsed.json:
-            content = json.dumps(table_as_json(results), indent=1).encode()
-            write_atomically(Path(parsed.json), lambda file: file.write(content))
+            write_json(Path(parsed.json), table_as_json(results))
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

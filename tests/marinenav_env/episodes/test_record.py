@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from marinenav_env.config import (
-    ConfigError,
     EnvConfig,
     EpisodeConfig,
     PerceptionConfig,
@@ -22,6 +21,7 @@ from marinenav_env.envs.state import STAGE_FIELDS
 from marinenav_env.episodes.format import read_episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from marinenav_env.episodes.replay import check
+from marinenav_env.fields import ConfigError
 
 STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, vortices=4, buoys=4, min_distance_m=40.0))
 

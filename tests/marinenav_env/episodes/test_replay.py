@@ -135,7 +135,11 @@ def test_a_configuration_survives_the_way_through_a_file():
     [
         ("vessels", {"m": np.array([400.0, 400.0, 500.0])}, r"robots.m is \[400.0, 400.0, 500.0\]"),
         ("vessels", {"detect_r": np.full(3, 2.0)}, "robots.detect_r is .*: give the collision rad"),
-        ("vessels", {"izz": np.full(3, -980.0)}, r"json': vessel.izz = -980.0: the inertia must"),
+        (
+            "vessels",
+            {"izz": np.full(3, -980.0)},
+            r"json': VesselConfig.izz is -980.0: the inertia must",
+        ),
         ("perception", {"max_obj_num": np.full(3, 7)}, r"max_obj_num is \[7, 7, 7\]: give 5"),
     ],
 )
