@@ -108,12 +108,10 @@ def train_one(
         """Print the table and draw the trajectories."""
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
-        if config.stack_k == 1:
-            picture = output_dir / TRAJECTORIES
-            stages = config.evaluation.stages
-            draw_trajectories(trainer.learner.agent, config.env, stages, config.seed, picture)
-            receiver.show_picture("trajectories", picture, step=trainer.counters.step)
-            print(f"picture: {picture}")
+        picture = output_dir / TRAJECTORIES
+        draw_trajectories(trainer.learner.agent, config, config.seed, picture)
+        receiver.show_picture("trajectories", picture, step=trainer.counters.step)
+        print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
     try:
