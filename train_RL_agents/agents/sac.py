@@ -15,7 +15,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig
@@ -45,16 +45,15 @@ class SAC(Agent):
     discrete = False
     stochastic = True
     actor_outputs: ClassVar[dict[str, str]] = {
-        "mu": "mean of z; the action is (2/pi) atan(z), in (-1, 1), as a share of the largest rate",
+        "mu": "mean of z; the action is (2/pi) atan(z), in (-1, 1), as `actions` describes it",
         "log_std": "logarithm of the standard deviation of z",
     }
     Config = SACConfig
 
     def build_networks(self) -> None:
         """Build the actor, both critics, their targets and the temperature."""
-        scale = self.config.input_scale
-        self.policy = GaussianActor(self.dims, scale, self.actions)
-        self.critics = nn.ModuleList(Critic(self.dims, scale, self.actions) for _ in range(2))
+        self.policy = GaussianActor(self.make_encoder(), self.actions)
+        self.critics = nn.ModuleList(Critic(self.make_encoder(), self.actions) for _ in range(2))
         self.target_critics = copy.deepcopy(self.critics)
         entropy = self.config.target_entropy
         self.target_entropy = -float(self.actions) if entropy is None else entropy
@@ -73,7 +72,9 @@ class SAC(Agent):
         """The network `actor(observation) -> (mu, log_std)`, each `[..., A]`, of z."""
         return self.policy
 
-    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
         """Return a sampled action `[..., A]`, or that of the mean z."""
         mu, log_std = network(observation)  # [..., A]
         return squash(mu if mean else sample(mu, log_std))
@@ -81,7 +82,7 @@ class SAC(Agent):
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared errors of both critics; soft value of the actor; entropy of the temperature."""
         target = self._target(batch)  # [B]
-        features = [critic.encode(batch.obs) for critic in self.critics]  # each [B, F]
+        features = [critic.encoder(batch.obs) for critic in self.critics]  # each [B, F]
         action, log_prob = self._sample(batch.obs)  # [B, A], [B]
         with self.precision():
             hidden = [c.hidden(f) for c, f in zip(self.critics, features, strict=True)]
@@ -107,7 +108,7 @@ class SAC(Agent):
     @torch.no_grad()
     def _target(self, batch: Batch) -> Tensor:
         """Return the target `[B]`: the return and the soft value of the next state."""
-        features = [critic.encode(batch.next_obs) for critic in self.target_critics]
+        features = [critic.encoder(batch.next_obs) for critic in self.target_critics]
         action, log_prob = self._sample(batch.next_obs)  # [B, A], [B]
         with self.precision():
             hidden = [c.hidden(f) for c, f in zip(self.target_critics, features, strict=True)]
@@ -115,9 +116,9 @@ class SAC(Agent):
         value = losses.soft_value(q_1, q_2, log_prob, self.log_alpha.exp())
         return losses.td_target(batch.reward, batch.discount, value)
 
-    def _sample(self, observation: Observation) -> tuple[Tensor, Tensor]:
+    def _sample(self, observation: ObservationTensors) -> tuple[Tensor, Tensor]:
         """Return sampled actions `[B, A]` and their log-probabilities `[B]`."""
-        features = self.policy.encode(observation)  # [B, F]
+        features = self.policy.encoder(observation)  # [B, F]
         with self.precision():
             mu, log_std = self.policy.head(features)  # [B, A]
         z = sample(mu, log_std)  # [B, A]

@@ -207,7 +207,8 @@ class Evaluation:
                 if not len(running):
                     return
             for worlds in running.split(CHUNK_WORLDS):
-                seen = Observation(*(field.index_select(0, worlds) for field in stepper.now.obs))
+                now = stepper.now.obs
+                seen = now._make(field.index_select(0, worlds) for field in now)
                 action.index_copy_(0, worlds, act(seen))
             stepper.step(action)
             stepper.advance()

@@ -24,13 +24,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.replay.layout import (
     ReplayConfig,
     TransitionLayout,
     check_memory,
     ring_rows,
+    tuple_like,
 )
 from train_RL_agents.replay.sum_tree import UNIT, SumTree, importance_weights, weight_of_priority
 
@@ -116,13 +117,13 @@ class DeviceReplay:
     @torch.no_grad()
     def store(
         self,
-        obs: Observation,
+        obs: ObservationTensors,
         action: Tensor,
         reward: Tensor,
         acted: Tensor,
         terminated: Tensor,
         truncated: Tensor,
-        next_obs: Observation,
+        next_obs: ObservationTensors,
     ) -> None:
         """Write one decision of every robot, replacing the oldest row of a full ring.
 
@@ -280,18 +281,18 @@ class DeviceReplay:
         self._new_weight.copy_(state["new_weight"])
         self.tree.load_weights(state["weights"])
 
-    def _observation(self, name: str, index: Tensor) -> Observation:
+    def _observation(self, name: str, index: Tensor) -> ObservationTensors:
         packed = self._flat[name].index_select(0, index)
         parts = packed.split(self.layout.widths, 1)
-        return Observation(
-            *(
-                part.unflatten(1, shape)
-                for part, shape in zip(parts, self.layout.observation, strict=True)
-            )
-        )
+        shapes = self.layout.observation
+        shaped = (part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True))
+        return tuple_like(shapes, shaped)
 
     def _check_shapes(
-        self, observations: dict[str, Observation], scalars: dict[str, Tensor], action: Tensor
+        self,
+        observations: dict[str, ObservationTensors],
+        scalars: dict[str, Tensor],
+        action: Tensor,
     ) -> None:
         grid = (self.layout.worlds, self.layout.robots)
         given = [("action", action, self.layout.action)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
 
@@ -52,7 +54,8 @@ class TransitionLayout:
     Attributes:
         worlds: number of worlds W.
         robots: robot slots of a world R.
-        observation: shapes of the observation's fields, without the leading [W, R].
+        observation: shapes of the observation's fields, without the leading [W, R]; samples have
+            the type of this tuple.
         action: shape of an action, without the leading [W, R].
         action_dtype: type of an action.
         dtype: floating-point type of observations and rewards.
@@ -66,11 +69,11 @@ class TransitionLayout:
     dtype: torch.dtype = torch.float32
 
     @classmethod
-    def of(cls, obs: Observation, action: Tensor) -> TransitionLayout:
+    def of(cls, obs: ObservationTensors, action: Tensor) -> TransitionLayout:
         """Return the layout of observations and actions [W, R, ...] like these."""
-        worlds, robots = obs.ego.shape[:2]
-        shapes = tuple(tuple(field.shape[2:]) for field in obs)
-        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs.ego.dtype)
+        worlds, robots = obs[0].shape[:2]
+        shapes = tuple_like(obs, (tuple(field.shape[2:]) for field in obs))
+        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs[0].dtype)
 
     @property
     def slots_per_row(self) -> int:
@@ -81,6 +84,11 @@ class TransitionLayout:
     def widths(self) -> list[int]:
         """Numbers in each field of an observation."""
         return [math.prod(shape) for shape in self.observation]
+
+
+def tuple_like(example: tuple, values: Iterable[Any]) -> Any:
+    """Return the values as a tuple, or as a named one, of the type of the example."""
+    return getattr(type(example), "_make", tuple)(values)
 
 
 def ring_rows(config: ReplayConfig, layout: TransitionLayout) -> int:
