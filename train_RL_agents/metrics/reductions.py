@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,3 +167,13 @@ def _histogram_quantile(low: float, width: float, counts: list[float], rank: flo
 
 def _quantile_names() -> list[str]:
     return [f"p{round(100 * share):02d}" for share in QUANTILES]
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95% Wilson score interval of a share (Wilson 1927)."""
+    z = NormalDist().inv_cdf(0.975)
+    share, weight = successes / trials, z * z / trials
+    centre = share + weight / 2
+    half = z * math.sqrt((share * (1 - share) + weight / 4) / trials)
+    low, high = (centre - half) / (1 + weight), (centre + half) / (1 + weight)
+    return max(0.0, low), min(1.0, high)

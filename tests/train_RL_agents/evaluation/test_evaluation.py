@@ -23,8 +23,8 @@ from train_RL_agents.evaluation.episodes import (
     Outcomes,
     StageResult,
     print_table,
-    wilson_interval,
 )
+from train_RL_agents.metrics.reductions import wilson_interval
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run import checkpoint
