@@ -6,7 +6,7 @@ robots or `[B]` samples; the first of them is a vector `[..., F]`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +20,11 @@ from marinenav_env.envs.state import NEAREST_OBJECTS
 THRUSTERS = ("left", "right")
 ObservationTensors = tuple[Tensor, ...]
 """An observation of any environment."""
+
+
+def tuple_like(example: tuple[Any, ...], values: Iterable[Any]) -> Any:
+    """Return the values as a tuple, or as a named one, of the type of the example."""
+    return getattr(type(example), "_make", tuple)(values)
 
 
 class FlatObservation(NamedTuple):

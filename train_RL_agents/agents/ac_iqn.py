@@ -28,7 +28,10 @@ class ACIQN(DeterministicActorCritic):
 
     name = "AC-IQN"
     Config = ACIQNConfig
-    Critic = QuantileCritic
+    CriticNetwork = QuantileCritic
+    config: ACIQNConfig
+    critic: QuantileCritic
+    target_critic: QuantileCritic
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Quantile Huber loss of the critic; minus the mean quantile of the actor's action."""

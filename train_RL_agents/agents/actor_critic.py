@@ -33,13 +33,16 @@ class DeterministicActorCritic(Agent):
     """
 
     discrete = False
-    Critic: ClassVar[type[Critic | QuantileCritic]]
+    CriticNetwork: ClassVar[type[Critic | QuantileCritic]]
     Config: ClassVar[type[ActorCriticConfig]]
+    config: ActorCriticConfig
+    critic: Critic | QuantileCritic
+    target_critic: Critic | QuantileCritic
 
     def build_networks(self) -> None:
         """Build the actor, the critic and their targets."""
         self.policy = DeterministicActor(self.make_encoder(), self.actions)
-        self.critic = self.Critic(self.make_encoder(), self.actions)
+        self.critic = self.CriticNetwork(self.make_encoder(), self.actions)
         self.target_policy = copy.deepcopy(self.policy)
         self.target_critic = copy.deepcopy(self.critic)
         self.register_learners(

@@ -95,7 +95,7 @@ class Agent(nn.Module, abc.ABC):
             the optimizer step, to average them over processes; None does nothing.
     """
 
-    name: ClassVar[str]
+    name: str
     discrete: ClassVar[bool]
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
     actor_outputs: ClassVar[dict[str, str]] = {
@@ -264,8 +264,8 @@ class Agent(nn.Module, abc.ABC):
             for name, (parameters, rate) in groups.items()
         ]
         self.optimizer = torch.optim.Adam(parameter_groups, fused=True, capturable=on_gpu)
-        self._sources = [p for network, _ in targets for p in network.parameters()]
-        self._targets = [p for _, target in targets for p in target.parameters()]
+        self._sources: list[Tensor] = [p for network, _ in targets for p in network.parameters()]
+        self._targets: list[Tensor] = [p for _, target in targets for p in target.parameters()]
         for source, target in targets:
             target.load_state_dict(source.state_dict())
             target.requires_grad_(False)
@@ -287,7 +287,7 @@ class Agent(nn.Module, abc.ABC):
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def precision(self) -> contextlib.AbstractContextManager:
-        """The context of bfloat16 products, if the settings ask for it."""
+        """Return the context of bfloat16 products, if the settings ask for it."""
         if not self.uses_bfloat16:
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
@@ -318,12 +318,12 @@ class Agent(nn.Module, abc.ABC):
                 torch._foreach_lerp_(self._targets, self._sources, self.config.polyak)
         if self.average is not None:
             with torch.no_grad():
-                averages = list(self.average.parameters())
-                learned = list(self.policy_network.parameters())
+                averages: list[Tensor] = list(self.average.parameters())
+                learned: list[Tensor] = list(self.policy_network.parameters())
                 torch._foreach_lerp_(averages, learned, self.config.acting_average)
         return metrics
 
-    def _clip(self, gradients: Sequence[Tensor]) -> Tensor:
+    def _clip(self, gradients: tuple[Tensor, ...]) -> Tensor:
         """Scale gradients down to the largest norm allowed, in place; return their norm `[]`."""
         norm = get_total_norm(gradients)
         if self.config.max_grad_norm is not None:

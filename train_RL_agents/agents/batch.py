@@ -28,4 +28,4 @@ class Batch(NamedTuple):
     next_obs: ObservationTensors
     discount: Tensor
     weight: Tensor
-    index: Tensor
+    index: Tensor  # type: ignore[assignment]  # it hides a method of tuple

@@ -26,7 +26,9 @@ class DDPG(DeterministicActorCritic):
 
     name = "DDPG"
     Config = DDPGConfig
-    Critic = Critic
+    CriticNetwork = Critic
+    critic: Critic
+    target_critic: Critic
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared error of the critic; minus the value of the actor's action."""

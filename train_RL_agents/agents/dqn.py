@@ -39,6 +39,7 @@ class DQN(Agent):
     discrete = True
     actor_outputs: ClassVar[dict[str, str]] = {"values": "value of each action index"}
     Config = DQNConfig
+    config: DQNConfig
 
     def build_networks(self) -> None:
         """Build the network and its target."""

@@ -35,6 +35,8 @@ class EntityEncoder(nn.Module):
         (ego,), (rows, objects), _ = spec.shapes
         own_scale = reciprocal_scale("ego_magnitude", ego_magnitude, spec.ego, ego)
         object_scale = reciprocal_scale("object_magnitude", object_magnitude, spec.objects, objects)
+        self.self_input_scale: Tensor  # here, because TorchScript cannot read it in the class
+        self.object_input_scale: Tensor
         self.register_buffer("self_input_scale", own_scale)
         self.register_buffer("object_input_scale", object_scale)
         self.self_encoder = nn.Sequential(nn.Linear(ego, EGO_WIDTH), nn.ReLU(inplace=True))
@@ -57,6 +59,7 @@ class FlatEncoder(nn.Module):
         super().__init__()
         (width,) = spec.shapes.features
         scale = reciprocal_scale("ego_magnitude", magnitude, spec.features, width)
+        self.observation_input_scale: Tensor
         self.register_buffer("observation_input_scale", scale)
         self.observation_encoder = nn.Sequential(
             nn.Linear(width, FLAT_WIDTH), nn.ReLU(inplace=True)

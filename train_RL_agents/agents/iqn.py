@@ -52,6 +52,9 @@ class IQN(Agent):
     }
     acting_settings = ("cvar", "adaptive_cvar")
     Config = IQNConfig
+    config: IQNConfig
+    acting_taus: Tensor
+    exploring_taus: Tensor
 
     def build_networks(self) -> None:
         """Build the network, its target and the fractions of acting."""

@@ -132,6 +132,7 @@ class QuantileEncodedNetwork(EncodedNetwork):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__(encoder)
         index = torch.arange(COSINES, dtype=torch.float32)
+        self.cosine_index: Tensor
         self.register_buffer("cosine_index", index, persistent=False)
         self.cos_embedding = nn.Linear(COSINES, encoder.features)
         self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)

@@ -105,9 +105,9 @@ class RiskAdjusted(nn.Module):
         self.network = network
         self.cvar = config.cvar
         self.adaptive = config.adaptive_cvar
-        has_objects = isinstance(spec, EntitySpec)
-        self.rows = spec.rows if has_objects else 0
-        self.own_radius = spec.own_radius if has_objects else 0.0
+        self.rows, self.own_radius = 0, 0.0
+        if isinstance(spec, EntitySpec):
+            self.rows, self.own_radius = spec.rows, spec.own_radius
         self.calm_distance = CALM_DISTANCE
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], taus: Tensor) -> Tensor:

@@ -170,6 +170,8 @@ class Rainbow(Agent):
         "probabilities": "probability of each return in support, for each action index"
     }
     Config = RainbowConfig
+    config: RainbowConfig
+    support: Tensor
 
     def build_networks(self) -> None:
         """Build the network, its target and the support."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,7 @@ class SAC(Agent):
         "log_std": "logarithm of the standard deviation of z",
     }
     Config = SACConfig
+    config: SACConfig
 
     def build_networks(self) -> None:
         """Build the actor, both critics, their targets and the temperature."""
@@ -59,7 +61,7 @@ class SAC(Agent):
         self.target_entropy = -float(self.actions) if entropy is None else entropy
         log_alpha = torch.tensor(math.log(self.config.alpha))
         self.log_alpha = nn.Parameter(log_alpha, requires_grad=self.config.tune_alpha)
-        groups = {
+        groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {
             "critic": (self.critics.parameters(), self.config.learning_rate),
             "actor": (self.policy.parameters(), self.config.actor_learning_rate),
         }
@@ -82,13 +84,14 @@ class SAC(Agent):
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared errors of both critics; soft value of the actor; entropy of the temperature."""
         target = self._target(batch)  # [B]
-        features = [critic.encoder(batch.obs) for critic in self.critics]  # each [B, F]
+        critics = typed(self.critics)
+        features = [critic.encoder(batch.obs) for critic in critics]  # each [B, F]
         action, log_prob = self._sample(batch.obs)  # [B, A], [B]
         with self.precision():
-            hidden = [c.hidden(f) for c, f in zip(self.critics, features, strict=True)]
-            q_1, q_2 = self._values(self.critics, hidden, batch.action)  # [B]
+            hidden = [c.hidden(f) for c, f in zip(critics, features, strict=True)]
+            q_1, q_2 = self._values(critics, hidden, batch.action)  # [B]
             # The action enters after that layer: the actor uses the critics' own passes.
-            v_1, v_2 = self._values(self.critics, [h.detach() for h in hidden], action)  # [B]
+            v_1, v_2 = self._values(critics, [h.detach() for h in hidden], action)  # [B]
         loss = losses.squared_td(q_1, target) + losses.squared_td(q_2, target)  # [B]
         alpha = self.log_alpha.detach().exp()
         objectives = {
@@ -108,11 +111,12 @@ class SAC(Agent):
     @torch.no_grad()
     def _target(self, batch: Batch) -> Tensor:
         """Return the target `[B]`: the return and the soft value of the next state."""
-        features = [critic.encoder(batch.next_obs) for critic in self.target_critics]
+        critics = typed(self.target_critics)
+        features = [critic.encoder(batch.next_obs) for critic in critics]
         action, log_prob = self._sample(batch.next_obs)  # [B, A], [B]
         with self.precision():
-            hidden = [c.hidden(f) for c, f in zip(self.target_critics, features, strict=True)]
-            q_1, q_2 = self._values(self.target_critics, hidden, action)  # [B]
+            hidden = [c.hidden(f) for c, f in zip(critics, features, strict=True)]
+            q_1, q_2 = self._values(critics, hidden, action)  # [B]
         value = losses.soft_value(q_1, q_2, log_prob, self.log_alpha.exp())
         return losses.td_target(batch.reward, batch.discount, value)
 
@@ -125,9 +129,14 @@ class SAC(Agent):
         return squash(z), losses.squashed_log_prob(z, mu, log_std)
 
     @staticmethod
-    def _values(critics: nn.ModuleList, hidden: list[Tensor], action: Tensor) -> list[Tensor]:
+    def _values(critics: Sequence[Critic], hidden: list[Tensor], action: Tensor) -> list[Tensor]:
         """Return both critics' values, each `[B]`."""
         return [c.value(h, action) for c, h in zip(critics, hidden, strict=True)]
+
+
+def typed(critics: nn.ModuleList) -> list[Critic]:
+    """Return the critics of a list of modules."""
+    return cast("list[Critic]", list(critics))
 
 
 def sample(mu: Tensor, log_std: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.spec import tuple_like
 from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
@@ -198,7 +199,7 @@ class Evaluation:
                     return
             for worlds in running.split(CHUNK_WORLDS):
                 now = stepper.now.obs
-                seen = now._make(field.index_select(0, worlds) for field in now)
+                seen = tuple_like(now, (field.index_select(0, worlds) for field in now))
                 action.index_copy_(0, worlds, act(seen))
             stepper.step(action)
             stepper.advance()

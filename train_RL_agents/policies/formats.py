@@ -76,7 +76,7 @@ def write_onnx(
     torch.onnx.export(
         FlatNetwork(network, parts),
         tuple(example),
-        buffer,
+        buffer,  # type: ignore[arg-type]  # it takes files too
         input_names=names["inputs"],
         output_names=names["outputs"],
         dynamic_axes={name: {0: BATCH} for part in names.values() for name in part},

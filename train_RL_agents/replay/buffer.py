@@ -19,19 +19,19 @@ reward, 3 for flags, 8 for the weight) and cost a second lookup with two special
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.spec import ObservationTensors
+from marinenav_env.envs.spec import ObservationTensors, tuple_like
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.replay.layout import (
     ReplayConfig,
     TransitionLayout,
     check_memory,
     ring_rows,
-    tuple_like,
 )
 from train_RL_agents.replay.sum_tree import UNIT, SumTree, importance_weights, weight_of_priority
 
@@ -92,22 +92,24 @@ class DeviceReplay:
         self.rows = ring_rows(config, layout)
         slots = layout.slots_per_row
         grid = (self.rows, layout.worlds, layout.robots)
-        like = {"dtype": layout.dtype, "device": self.device}
+        real = functools.partial(torch.zeros, dtype=layout.dtype, device=self.device)
+        flags = functools.partial(torch.zeros, dtype=torch.bool, device=self.device)
         width = sum(layout.widths)
         self._ring = {
-            "obs": torch.zeros(*grid, width, **like),
-            "next_obs": torch.zeros(*grid, width, **like),
+            "obs": real(*grid, width),
+            "next_obs": real(*grid, width),
             "action": torch.zeros(
                 *grid, *layout.action, dtype=layout.action_dtype, device=self.device
             ),
-            "reward": torch.zeros(grid, **like),
-            "flags": torch.zeros(*grid, 3, dtype=torch.bool, device=self.device),
+            "reward": real(grid),
+            "flags": flags(*grid, 3),
         }
         self._flat = {name: ring.flatten(0, 2) for name, ring in self._ring.items()}
-        self._obs_row = torch.zeros(1, *grid[1:], width, **like)
-        self._flags_row = torch.zeros(1, *grid[1:], 3, dtype=torch.bool, device=self.device)
+        self._obs_row = real(1, *grid[1:], width)
+        self._flags_row = flags(1, *grid[1:], 3)
         self._offsets = torch.arange(config.n_step, device=self.device)
-        self._discounts = torch.tensor([config.gamma**k for k in range(config.n_step + 1)], **like)
+        powers = [config.gamma**k for k in range(config.n_step + 1)]
+        self._discounts = torch.tensor(powers, dtype=layout.dtype, device=self.device)
         self.position = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.filled = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.beta = torch.tensor(config.beta, dtype=torch.float32, device=self.device)

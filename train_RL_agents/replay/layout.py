@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.spec import ObservationTensors
+from marinenav_env.envs.spec import ObservationTensors, tuple_like
 from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
 
@@ -84,11 +82,6 @@ class TransitionLayout:
     def widths(self) -> list[int]:
         """Numbers in each field of an observation."""
         return [math.prod(shape) for shape in self.observation]
-
-
-def tuple_like(example: tuple, values: Iterable[Any]) -> Any:
-    """Return the values as a tuple, or as a named one, of the type of the example."""
-    return getattr(type(example), "_make", tuple)(values)
 
 
 def ring_rows(config: ReplayConfig, layout: TransitionLayout) -> int:
