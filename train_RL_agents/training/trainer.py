@@ -408,10 +408,10 @@ class TorchRLTrainer:
             self.counters.collecting_s += spent
 
     def _intervals(self) -> tuple[int, int, int]:
-        """Steps between logs, evaluations and checkpoints; each of the latter comes with a log."""
+        """Return the steps between logs, evaluations and checkpoints, which bring a log."""
         config = self.config
-        settings = (config.log, config.evaluation, config.checkpoint)
-        return tuple(setting.interval_steps for setting in settings)
+        evaluation, saving = config.evaluation.interval_steps, config.checkpoint.interval_steps
+        return config.log.interval_steps, evaluation, saving
 
     def _stages(self) -> torch.Tensor:
         return self.schedules.curriculum.stages(
