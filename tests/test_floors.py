@@ -1,6 +1,7 @@
 """The floors of the house: who may import whom."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ FORBIDDEN = (
 """Pairs of places: the first does not import the second."""
 
 
+@functools.cache
 def imports() -> list[tuple[str, str]]:
     """(module, module it imports) of both packages."""
     pairs = []

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
 from train_RL_agents.evaluation.figures import draw_trajectories
@@ -94,8 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         results = evaluate(parsed, Console())
         if parsed.json:
-            content = json.dumps(table_as_json(results), indent=1).encode()
-            write_atomically(Path(parsed.json), lambda file: file.write(content))
+            write_json(Path(parsed.json), table_as_json(results))
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

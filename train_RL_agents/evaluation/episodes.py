@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import torch
@@ -18,9 +17,11 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.spec import tuple_like
 from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.metrics.reductions import wilson_interval
 
 DECISION_LIMIT = 1_000
 """Decisions of an episode in evaluation, as published."""
@@ -103,16 +104,6 @@ class StageResult:
     def _mean_of_successful(self, values: Tensor) -> float | None:
         chosen = values[self.outcomes.success]
         return chosen.double().mean().item() if len(chosen) else None
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95% Wilson score interval of a share (Wilson 1927)."""
-    z = NormalDist().inv_cdf(0.975)
-    share, weight = successes / trials, z * z / trials
-    centre = share + weight / 2
-    half = z * math.sqrt((share * (1 - share) + weight / 4) / trials)
-    low, high = (centre - half) / (1 + weight), (centre + half) / (1 + weight)
-    return max(0.0, low), min(1.0, high)
 
 
 class Evaluation:
@@ -207,7 +198,8 @@ class Evaluation:
                 if not len(running):
                     return
             for worlds in running.split(CHUNK_WORLDS):
-                seen = Observation(*(field.index_select(0, worlds) for field in stepper.now.obs))
+                now = stepper.now.obs
+                seen = tuple_like(now, (field.index_select(0, worlds) for field in now))
                 action.index_copy_(0, worlds, act(seen))
             stepper.step(action)
             stepper.advance()

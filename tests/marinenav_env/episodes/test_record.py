@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from marinenav_env.config import (
-    ConfigError,
     EnvConfig,
     EpisodeConfig,
     PerceptionConfig,
@@ -23,6 +22,7 @@ from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode, write_episode
 from marinenav_env.episodes.record import episodes_of, record_episodes
 from marinenav_env.episodes.replay import check
+from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import record_tracks
 
 STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, vortices=4, buoys=4, min_distance_m=40.0))

@@ -12,9 +12,10 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import plain
+from tests.train_RL_agents.agent_samples import make_agent
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.episodes import (
@@ -22,8 +23,8 @@ from train_RL_agents.evaluation.episodes import (
     Outcomes,
     StageResult,
     print_table,
-    wilson_interval,
 )
+from train_RL_agents.metrics.reductions import wilson_interval
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run import checkpoint
@@ -124,7 +125,7 @@ def test_stages_that_differ_in_distance_have_records_and_rows_of_their_own(tmp_p
     config, _, _ = load_config(
         overrides=[f"evaluation.stages={stages}", "evaluation.episodes=[1,1,1]"]
     )
-    agent = AGENTS["AC-IQN"](config.algorithm)
+    agent = build_agent(config, "cpu")
     receiver = AnalysisReceiver(tmp_path)
     results = RunEvaluation(config, agent).periodic(receiver, Counters())
     receiver.close()
@@ -147,7 +148,7 @@ def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
 def saved(tmp_path):
     """A run's folder with one checkpoint of untrained SAC, and its agent."""
     config, _, _ = load_config(agent="SAC", overrides=["evaluation.stages=[[1,0,0,30]]"])
-    agent = AGENTS["SAC"](config.algorithm)
+    agent = build_agent(config, "cpu")
     state = {"step": 5, "config": plain(config), "model": agent.training_state()}
     checkpoint.save(checkpoint.CheckpointFolder(tmp_path / "checkpoints").path(5), state)
     return tmp_path, agent
@@ -244,13 +245,13 @@ def test_files_without_a_policy(tmp_path, capsys, name, content, message):
 
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "SAC", "DQN"])
 def test_published_weights_find_their_agent(tmp_path, name):
-    actor = AGENTS[name]().actor
+    actor = make_agent(name).actor
     own = {key: value for key, value in actor.state_dict().items() if "input_scale" not in key}
     np.savez(tmp_path / "weights.npz", **{key: value.numpy() for key, value in own.items()})
     agent, config = load_policy(tmp_path / "weights.npz")
     assert config.agent == name
     assert name in agent.name
-    assert torch.all(agent.actor.self_input_scale == 1.0)
+    assert torch.all(agent.actor.encoder.self_input_scale == 1.0)
     for key, value in own.items():
         assert torch.equal(agent.actor.state_dict()[key], value)
 
