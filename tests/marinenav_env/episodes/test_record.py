@@ -148,7 +148,7 @@ def test_a_parameter_that_files_cannot_hold_is_refused(group, field, value, repl
     config = EnvConfig()
     config = replace(config, **{group: replace(getattr(config, group), **{field: value})})
     env = MarineNavEnv(1, config=config, dtype=torch.float64)
-    message = rf"{group}\.{field} = {value}: the episode format .* would take {replayed}; set"
+    message = rf"{group}\.{field} is {value}: the episode format .* would take {replayed}; set"
     with pytest.raises(ConfigError, match=message):
         record_episodes(env, steer, seed=0)
 
