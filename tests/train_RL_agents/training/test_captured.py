@@ -9,6 +9,7 @@ from tests.recorded_graphs import recorded_graphs
 from tests.train_RL_agents.short_runs import assert_same
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
+from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.training.learner import Learner
@@ -30,12 +31,17 @@ class Twins(Processes):
         tensor.mul_(2.0)
 
 
-def trained(agent, processes, compiled):
+def fresh(agent, processes=None, *, compiled=False):
     config, _, _ = load_config(
         agent=agent, overrides=[*SMALL, f"compile={str(compiled).lower()}", "seed=3"]
     )
-    learner = Learner(config, torch.device("cpu"), processes)
+    learner = Learner(config, torch.device("cpu"), processes or Processes())
     learner.start(torch.arange(6))
+    return learner
+
+
+def trained(agent, processes, *, compiled):
+    learner = fresh(agent, processes, compiled=compiled)
     for _ in range(2 * WARM_UP_CALLS + 6):
         learner.collect()
         learner.learn()
@@ -89,3 +95,53 @@ def test_a_capture_that_fails_leaves_the_step_as_it_was():
             step()
         step()
     assert float(total) == 2 * (WARM_UP_CALLS + 1)
+
+
+def tensors_of(thing, name="learner", seen=None):
+    """Yield name and tensor of everything that an object leads to within this project."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, torch.Tensor):
+        yield name, thing
+        if thing.grad is not None:
+            yield f"{name}.grad", thing.grad
+        return
+    if isinstance(thing, dict):
+        parts = thing.items()
+    elif isinstance(thing, (list, tuple)):
+        parts = enumerate(thing)
+    elif type(thing).__module__.startswith(("train_RL_agents", "marinenav_env", "torch")):
+        slots = [s for kind in type(thing).__mro__ for s in getattr(kind, "__slots__", ())]
+        named = {slot: getattr(thing, slot) for slot in slots if hasattr(thing, slot)}
+        parts = {**named, **getattr(thing, "__dict__", {})}.items()
+    else:
+        return
+    for key, part in parts:
+        label = id(key) if isinstance(key, torch.Tensor) else key  # of an optimizer's state
+        yield from tensors_of(part, f"{name}.{label}", seen)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_tensor_stays_where_the_graphs_look_for_it(agent):
+    """What a graph has recorded is read and written by address."""
+    made = trained(agent, Twins(size=2), compiled=False)
+    before = {name: tensor.data_ptr() for name, tensor in tensors_of(made)}
+    assert len(before) > 60
+    curriculum = Curriculum(made.config.curriculum, 1000)
+    for step in (100, 900):
+        made.set_rates(epsilon=0.3, learning_rate_scale=0.5, beta=0.6)
+        made.set_stages(curriculum.stages(step, 6))
+        made.collect()
+        made.collect()
+        made.learn()
+        made.statistics.gather(Processes(), updates=1)
+        made.statistics.clear()
+    states = [made.state_dict(with_replay=True), fresh(agent).state_dict(with_replay=True)]
+    for state in states:  # the second one is of a run without an update
+        made.load_state_dict(state)
+        made.agent.load_training_state(made.agent.training_state())
+    after = {name: tensor.data_ptr() for name, tensor in tensors_of(made)}
+    moved = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    assert not moved
