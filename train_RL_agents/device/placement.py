@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import warnings
+import sys
 
 import torch
 
@@ -28,10 +28,10 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() and ops.has_cuda() else "cpu"
         if name == "cpu" and torch.cuda.is_available():
-            warnings.warn(
-                "this runs on the CPU: torch sees a GPU, but marinenav's operators are built "
-                "without CUDA; install the CUDA toolkit and run `make setup FORCE_CUDA=1`",
-                stacklevel=2,
+            print(
+                "warning: this runs on the CPU, since marinenav's operators are built without CUDA: "
+                "install the CUDA toolkit and run `make setup FORCE_CUDA=1`",
+                file=sys.stderr,
             )
     device = check_device(name)
     if device.type == "cpu":
