@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import warnings
 
 import torch
 
@@ -29,13 +30,15 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
         name = "cuda" if torch.cuda.is_available() and ops.has_cuda() else "cpu"
         if name == "cpu" and torch.cuda.is_available():
             print(
-                "warning: this runs on the CPU, since marinenav's operators are built without CUDA: "
-                "install the CUDA toolkit and run `make setup FORCE_CUDA=1`",
+                "warning: this runs on the CPU, since marinenav's operators are built without "
+                "CUDA: install the CUDA toolkit and run `make setup FORCE_CUDA=1`",
                 file=sys.stderr,
             )
     device = check_device(name)
     if device.type == "cpu":
         return device
+    # The thread of the first backward pass has no context yet; torch says so, and then sets it.
+    warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA")
     gpus = torch.cuda.device_count()
     if 1 < gpus <= local_rank:
         raise ConfigError(
