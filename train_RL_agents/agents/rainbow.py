@@ -106,8 +106,8 @@ class NoisyLinear(nn.Module):
 
 
 def signed_root(x: Tensor) -> Tensor:
-    """Return sign(x) sqrt(|x|), the noise of one factor."""
-    return x.sign() * x.abs().sqrt()
+    """Return sign(x) sqrt(|x|), the noise of one factor, with one temporary for all steps."""
+    return x.abs().sqrt_().copysign_(x)
 
 
 class NoisyStream(nn.Module):
