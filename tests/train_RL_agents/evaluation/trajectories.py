@@ -1,0 +1,33 @@
+"""Hand-made motion of vessels, as the tests of the scores need it."""
+
+import torch
+
+from train_RL_agents.evaluation.monitor import Measures, measure
+from train_RL_agents.evaluation.motion import Motion
+
+HULL_RADIUS = 2.795085
+
+
+def vessel(start, course, speed, *, changes=None):
+    """Start (x, y), and course [deg] and speed from decision 0 on and from those in changes."""
+    return start, {0: (course, speed), **(changes or {})}
+
+
+def motions(vessels, steps):
+    """Motion of one world: heading = course, p(k+1) = p(k) + 0.5 v(k)."""
+    position = torch.tensor([list(start) for start, _ in vessels], dtype=torch.float64)
+    for step in range(steps + 1):
+        orders = [changes[max(k for k in changes if k <= step)] for _, changes in vessels]
+        course, speed = torch.tensor(orders, dtype=torch.float64).T
+        heading = torch.deg2rad(course)
+        velocity = speed.unsqueeze(1) * torch.stack((heading.cos(), heading.sin()), 1)
+        present = torch.ones(len(vessels), 1, dtype=torch.bool)
+        columns = (*position.T, heading.remainder(2 * torch.pi), *velocity.T)
+        yield Motion(*(column.unsqueeze(1) for column in columns), present)
+        position = position + 0.5 * velocity
+
+
+def measured(vessels, steps=60, buoys=()) -> Measures:
+    buoys = torch.tensor(buoys, dtype=torch.float64).reshape(-1, 3).T.unsqueeze(-1)
+    scales = {"hull_radius": HULL_RADIUS, "decision_time": 0.5}
+    return measure(motions(vessels, steps), buoys, **scales)
