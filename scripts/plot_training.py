@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from marinenav_env.render.figures import save_figure
-from train_RL_agents.evaluation.episodes import wilson_interval
+from train_RL_agents.evaluation.intervals import wilson_interval
 from train_RL_agents.metrics.writer import METRICS, Record, read_metrics
 
 PICTURES = (".png", ".pdf", ".svg")

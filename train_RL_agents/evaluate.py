@@ -14,8 +14,10 @@ from rich.console import Console
 from marinenav_env.fields import ConfigError
 from marinenav_env.files import write_atomically
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
+from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.figures import draw_trajectories
+from train_RL_agents.evaluation.results import StageResult, table_as_json
+from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from train_RL_agents.evaluation.encounters import NEVER
+from train_RL_agents.evaluation.encounters import NEVER, Columns
 from train_RL_agents.evaluation.score import V1, Score
 
 CLASSES = ("OT", "OD", "HO", "GW", "SO", "AMB")
@@ -18,9 +18,6 @@ CLASSES = ("OT", "OD", "HO", "GW", "SO", "AMB")
 OT, OD, HO, GW, SO, AMB = range(len(CLASSES))
 RULES = {OT: "R13", OD: "R17", HO: "R14", GW: "R15", SO: "R17"}
 """The rule that a class is judged by."""
-
-Rows = dict[str, Tensor]
-"""Columns of encounters: `encounters.REGISTERS`, with `alpha0`, `alpha_closest` of the other."""
 
 
 def classify(beta: Tensor, alpha: Tensor, score: Score = V1) -> Tensor:
@@ -131,7 +128,7 @@ def pose_score(alpha: Tensor, beta: Tensor, score: Score = V1) -> Tensor:
     return of_own * own + of_other * other
 
 
-def score_encounters(rows: Rows, hull_radius: float, score: Score = V1) -> Rows:
+def score_encounters(rows: Columns, hull_radius: float, score: Score = V1) -> Columns:
     """Return the scores of encounters (items 2 to 6).
 
     Returns:
@@ -141,16 +138,16 @@ def score_encounters(rows: Rows, hull_radius: float, score: Score = V1) -> Rows:
     alpha, beta = rows["alpha_closest"], rows["beta_closest"]
     kind = classify(rows["beta0"], rows["alpha0"], score)
     gap = rows["least_distance"] - 2.0 * hull_radius
-    turn, loss = rows["turn_to_closest"], rows["loss_to_closest"]
+    turn, loss = rows["turn"], rows["loss"]
     a8 = action_score(turn, loss, score)
     acted = (rows["action"] != NEVER) & (rows["action"] <= rows["closest"])
     gap0 = rows["distance0"] - 2.0 * hull_radius
     spent = (rows["distance0"] - rows["action_distance"]) / gap0
     delay = torch.where(acted, spent.clamp(0.0, 1.0), 1.0)
     r8 = a8 * (1.0 - delay)
-    port = (kind == SO) & (rows["late_turn_to_closest"] <= -score.turn_noticed)
+    port = (kind == SO) & (rows["late_turn"] <= -score.turn_noticed)
     idle = (gap <= 0.0) & (rows["action"] == NEVER)
-    early = rows["early_turn_to_closest"], rows["early_loss_to_closest"]
+    early = rows["early_turn"], rows["early_loss"]
     rules = {
         "R13": rule13(r8, alpha, score),
         "R14": rule14(r8, turn, alpha, beta, score),

@@ -1,7 +1,7 @@
 """Encounters of pairs of vessels: when they open and close, and what happens in between.
 
-Everything is batched over pairs and worlds, on one device, without a host read. A pair's fields
-have the shape [R own, R other, W]. The definitions are those of docs/evaluation.md.
+Everything is batched over decisions, pairs and worlds, on one device. The definitions are those of
+docs/evaluation.md; angles are in degrees.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from train_RL_agents.evaluation.motion import Motion
+from train_RL_agents.evaluation.motion import FIELDS, Motion
 from train_RL_agents.evaluation.score import V1, Score
 
-SLOTS = 4
-"""Encounters of one pair in an episode that are kept; later ones are counted as dropped."""
 NEVER = -1.0
 """The decision of an action that never came."""
+
+Columns = dict[str, Tensor]
 
 
 class Approach(NamedTuple):
@@ -45,12 +45,13 @@ def closest_approach(
         Fields of that shape. TCPA is negative where the two move apart; DCPA is then the distance
         now.
     """
-    closing = dvx * dvx + dvy * dvy
-    moving = closing > score.least_relative_speed**2
-    tcpa = -(dx * dvx + dy * dvy) / torch.where(moving, closing, 1.0)
+    squared_speed = dvx * dvx + dvy * dvy
+    moving = squared_speed > score.least_relative_speed**2
+    tcpa = -(dx * dvx + dy * dvy) / torch.where(moving, squared_speed, 1.0)
     tcpa = torch.where(moving, tcpa, 0.0)
     ahead = tcpa.clamp(min=0.0)
-    return Approach(torch.hypot(dx, dy), tcpa, torch.hypot(dx + ahead * dvx, dy + ahead * dvy))
+    dcpa = torch.hypot(dx + ahead * dvx, dy + ahead * dvy)
+    return Approach(torch.hypot(dx, dy), tcpa, dcpa)
 
 
 def least_distance(dx0: Tensor, dy0: Tensor, dx1: Tensor, dy1: Tensor) -> Tensor:
@@ -67,170 +68,192 @@ def wrap180(angle: Tensor) -> Tensor:
 
 
 class Pairs(NamedTuple):
-    """Geometry of all pairs at one instant, each field [R own, R other, W].
+    """Geometry of all P = R (R - 1) / 2 pairs of different vessels.
 
     Attributes:
-        dx: position of the other minus own, north [m].
-        dy: the same, east.
-        approach: the closest point of approach.
-        bearing: of the other from the own course, beta, to starboard [deg].
-        both: bool, two different vessels, both under way.
+        first: [P] index of the one vessel.
+        second: [P] index of the other.
+        approach: the closest point of approach, fields [T, P, W].
+        passed: [T, P, W] least distance since the row before [m]; in row 0 the distance.
+        both: [T, P, W] bool, both are present.
     """
 
-    dx: Tensor
-    dy: Tensor
+    first: Tensor
+    second: Tensor
     approach: Approach
-    bearing: Tensor
+    passed: Tensor
     both: Tensor
 
 
 def pairs_of(motion: Motion, score: Score = V1) -> Pairs:
     """Return the geometry of all pairs."""
-    dx, dy, dvx, dvy = (
-        field.unsqueeze(0) - field.unsqueeze(1)
-        for field in (motion.x, motion.y, motion.vx, motion.vy)
+    robots = motion.x.shape[1]
+    first, second = torch.triu_indices(robots, robots, 1, device=motion.x.device)
+
+    def between(field: Tensor) -> Tensor:
+        return field.index_select(1, second) - field.index_select(1, first)
+
+    dx, dy = between(motion.x), between(motion.y)
+    approach = closest_approach(dx, dy, between(motion.vx), between(motion.vy), score)
+    passed = least_distance(dx[:-1], dy[:-1], dx[1:], dy[1:])
+    passed = torch.cat((approach.distance[:1], passed))
+    both = motion.present.index_select(1, first) & motion.present.index_select(1, second)
+    return Pairs(first, second, approach, passed, both)
+
+
+def under_way(
+    motion: Motion, pairs: Pairs, hull_radius: float, score: Score = V1
+) -> tuple[Tensor, Tensor]:
+    """Return which rows open an encounter, and which belong to one: both [T, P, W] bool."""
+    distance, tcpa, dcpa = pairs.approach
+    fast = torch.hypot(motion.vx, motion.vy) >= score.min_speed
+    seen = score.detection_range_m + hull_radius
+    could_open = (
+        pairs.both
+        & (distance <= seen)
+        & (tcpa > 0.0)
+        & (tcpa <= score.horizon_s)
+        & (dcpa - 2.0 * hull_radius <= score.separation_gaps[-1] * score.length_m)
+        & fast.index_select(1, pairs.first)
+        & fast.index_select(1, pairs.second)
     )
-    vx, vy = motion.vx.unsqueeze(1), motion.vy.unsqueeze(1)
-    bearing = torch.rad2deg(torch.atan2(vx * dy - vy * dx, vx * dx + vy * dy))
-    other = ~torch.eye(len(motion.x), dtype=torch.bool, device=dx.device).unsqueeze(-1)
-    both = motion.present.unsqueeze(0) & motion.present.unsqueeze(1) & other
-    return Pairs(dx, dy, closest_approach(dx, dy, dvx, dvy, score), bearing, both)
+    receding = tcpa < 0.0
+    stops = distance > score.release_ratio * seen
+    stops[1:] |= receding[1:] & receding[:-1]
+    opening, inside = torch.zeros_like(could_open), torch.zeros_like(could_open)
+    is_open = torch.zeros_like(could_open[0])
+    for row in range(len(could_open)):
+        torch.logical_and(could_open[row], ~is_open, out=opening[row])
+        torch.logical_or(is_open & pairs.both[row], opening[row], out=inside[row])
+        is_open = inside[row] & ~stops[row]
+    return opening, inside
 
 
-START = ("start", "beta0", "distance0", "tcpa0", "heading0", "speed0")
-MANOEUVRE = ("turn", "loss", "early_turn", "early_loss", "late_turn")
-ACTION = ("action", "action_distance", "action_tcpa")
-CLOSEST = ("closest_distance", "closest", "beta_closest")
-REGISTERS = (
-    *START,
-    *ACTION,
-    *CLOSEST,
-    *(f"{name}_to_closest" for name in MANOEUVRE),
-    "least_distance",
-    "end",
-)
-"""What a row of a closed encounter holds; decisions are counted from the reset."""
+def find_encounters(motion: Motion, pairs: Pairs, hull_radius: float, score: Score = V1) -> Columns:
+    """Return the encounters as columns [E], each encounter twice: once for either vessel.
+
+    Returns:
+        ``world``, ``own``, ``other``; ``start``, ``closest``, ``end`` (decisions since the reset),
+        ``distance0``, ``tcpa0``, ``beta0``, ``alpha0`` at the start; ``closest_distance``,
+        ``beta_closest``, ``alpha_closest`` at the closest decision; ``least_distance``, within
+        decisions too; what the own vessel did from the start to the closest decision: ``turn`` (the
+        largest change of heading, signed), ``loss`` (the largest loss of speed, a share of that at
+        the start), ``early_turn``, ``early_loss`` (while TCPA > 4 s), ``late_turn`` (after); and
+        of its first action, at any time: ``action`` (decision, or `NEVER`), ``action_distance``,
+        ``action_tcpa`` (or NaN). Metres, seconds, degrees.
+    """
+    opening, inside = under_way(motion, pairs, hull_radius, score)
+    order = (1, 2, 0)  # the rows of an encounter one after another
+    pair, world, row = inside.permute(order).nonzero(as_tuple=True)
+    flat = (row * inside.shape[1] + pair) * inside.shape[2] + world
+    starts = opening.take(flat)
+    rows = Rows(
+        step=row.to(motion.x.dtype),
+        encounter=starts.cumsum(0) - 1,
+        starts=starts.nonzero().squeeze(1),
+        distance=pairs.approach.distance.take(flat),
+        tcpa=pairs.approach.tcpa.take(flat),
+    )
+    passed = torch.where(starts, rows.distance, pairs.passed.take(flat))
+    common = {
+        "world": world[rows.starts],
+        "distance0": rows.distance[rows.starts],
+        "tcpa0": rows.tcpa[rows.starts],
+        "least_distance": rows.reduce(passed, "amin"),
+        "start": rows.step[rows.starts],
+        "end": rows.reduce(rows.step, "amax"),
+    }
+    vessels = [side.index_select(0, pair) for side in (pairs.first, pairs.second)]
+    states = []
+    for vessel in vessels:
+        place = (row * motion.x.shape[1] + vessel) * motion.x.shape[2] + world
+        states.append([field.take(place) for field in motion[: len(FIELDS)]])
+    sides = []
+    for own, other in ((0, 1), (1, 0)):
+        numbers = {"own": vessels[own][rows.starts], "other": vessels[other][rows.starts]}
+        sides.append(common | numbers | _own_side(rows, states[own], states[other], score))
+    return {name: torch.cat([side[name] for side in sides]) for name in sides[0]}
 
 
-class EncounterRegisters:
-    """Follows the encounters of all pairs, decision by decision.
+class Rows(NamedTuple):
+    """The N rows of all encounters, those of one after another.
 
-    Args:
-        robots: R.
-        worlds: W.
-        hull_radius: of every vessel [m].
-        like: gives device and dtype.
-        score: the constants.
+    Attributes:
+        step: [N] decisions since the reset.
+        encounter: [N] its number.
+        starts: [E] the first row of each.
+        distance: [N] m.
+        tcpa: [N] s.
     """
 
-    def __init__(
-        self, robots: int, worlds: int, *, hull_radius: float, like: Tensor, score: Score = V1
-    ) -> None:
-        self.score, self.hull_radius = score, hull_radius
-        shape = (robots, robots, worlds)
-        self.rows = like.new_zeros(len(REGISTERS), *shape)
-        self.running = like.new_zeros(len(MANOEUVRE), *shape)
-        self.open = torch.zeros(shape, dtype=torch.bool, device=like.device)
-        self.receding = torch.zeros_like(self.open)
-        self.count = torch.zeros(shape, dtype=torch.int64, device=like.device)
-        self.table = like.new_zeros(SLOTS + 1, len(REGISTERS), *shape)
+    step: Tensor
+    encounter: Tensor
+    starts: Tensor
+    distance: Tensor
+    tcpa: Tensor
 
-    def update(self, step: int, motion: Motion, pairs: Pairs, passed: Tensor) -> None:
-        """Take up the motion after a decision.
+    def reduce(self, values: Tensor, by: str, among: Tensor | None = None) -> Tensor:
+        """Return the largest or least value of each encounter [E], ``by`` "amax" or "amin".
 
         Args:
-            step: number of decisions taken.
-            motion: then.
-            pairs: of the motion.
-            passed: [R, R, W] least distance since the decision before [m].
+            values: [N].
+            by: the reduction.
+            among: [N] bool, the rows that count; with none of them the result is infinite.
         """
-        gone = self.open & ~pairs.both
-        self.open &= pairs.both
-        opening = self._opening(motion, pairs)
-        self._start(step, opening, motion, pairs)
-        passed = torch.where(opening, pairs.approach.distance, passed)
-        self.open |= opening
-        self._follow(step, motion, pairs, passed)
-        receding = self.open & (pairs.approach.tcpa < 0.0)
-        limit = self.score.detection_range_m + self.hull_radius
-        far = pairs.approach.distance > self.score.release_ratio * limit
-        closing = gone | (self.open & ((receding & self.receding) | far))
-        self.receding = receding
-        self._store(closing)
-        self.open &= ~closing
+        nothing = -math.inf if by == "amax" else math.inf
+        values = values if among is None else torch.where(among, values, nothing)
+        out = values.new_full((len(self.starts),), nothing)
+        return out.scatter_reduce_(0, self.encounter, values, by)
 
-    def finish(self) -> None:
-        """Close what is open, at the end of the episodes."""
-        self._store(self.open)
-        self.open = torch.zeros_like(self.open)
+    def first(self, among: Tensor) -> Tensor:
+        """Return the first row of each encounter among [N] bool, or N where there is none."""
+        number = torch.arange(len(among), device=among.device)
+        number = torch.where(among, number, len(among))
+        out = number.new_full((len(self.starts),), len(among))
+        return out.scatter_reduce_(0, self.encounter, number, "amin")
 
-    def _opening(self, motion: Motion, pairs: Pairs) -> Tensor:
-        score, approach = self.score, pairs.approach
-        fast = torch.hypot(motion.vx, motion.vy) >= score.min_speed
-        gap = approach.dcpa - 2.0 * self.hull_radius
-        return (
-            ~self.open
-            & pairs.both
-            & (approach.distance <= score.detection_range_m + self.hull_radius)
-            & (approach.tcpa > 0.0)
-            & (approach.tcpa <= score.horizon_s)
-            & (gap <= score.separation_gaps[-1] * score.length_m)
-            & fast.unsqueeze(0)
-            & fast.unsqueeze(1)
-        )
 
-    def _start(self, step: int, opening: Tensor, motion: Motion, pairs: Pairs) -> None:
-        speed = torch.hypot(motion.vx, motion.vy).unsqueeze(1)
-        heading = torch.rad2deg(motion.heading).unsqueeze(1)
-        approach = pairs.approach
-        values = (step, pairs.bearing, approach.distance, approach.tcpa, heading, speed)
-        for name, value in zip(START, values, strict=True):
-            self._latch(name, opening, value)
-        self._latch("action", opening, NEVER)
-        self._latch("closest_distance", opening, math.inf)
-        self._latch("least_distance", opening, math.inf)
-        self.running.masked_fill_(opening, 0.0)
-        self.receding &= ~opening
+def _own_side(rows: Rows, own: list[Tensor], other: list[Tensor], score: Score) -> Columns:
+    """Return the columns of one vessel of each encounter, from states [N] in order of FIELDS."""
+    step, encounter = rows.step, rows.encounter
+    x, y, heading, vx, vy = own
+    dx, dy = other[0] - x, other[1] - y
+    beta, alpha = bearing(vx, vy, dx, dy), bearing(*other[3:], -dx, -dy)
+    heading, speed = torch.rad2deg(heading), torch.hypot(vx, vy)
+    turn = wrap180(heading - heading[rows.starts][encounter])
+    loss = 1.0 - speed / speed[rows.starts][encounter]
 
-    def _follow(self, step: int, motion: Motion, pairs: Pairs, passed: Tensor) -> None:
-        score, approach = self.score, pairs.approach
-        turn = wrap180(torch.rad2deg(motion.heading).unsqueeze(1) - self.row("heading0"))
-        speed = torch.hypot(motion.vx, motion.vy).unsqueeze(1)
-        loss = 1.0 - speed / self.row("speed0").clamp(min=score.min_speed)
-        early = approach.tcpa > score.stage_4_s
-        most, most_loss, early_turn, early_loss, late_turn = self.running
-        for register, among in ((most, None), (early_turn, early), (late_turn, ~early)):
-            larger = turn.abs() > register.abs()
-            larger = larger if among is None else larger & among
-            register.copy_(torch.where(larger, turn, register))
-        torch.maximum(most_loss, loss, out=most_loss)
-        early_loss.copy_(torch.where(early, torch.maximum(early_loss, loss), early_loss))
+    least = rows.reduce(rows.distance, "amin")
+    closest = rows.first(rows.distance == least[encounter])
+    until = step <= step[closest][encounter]
+    early = until & (rows.tcpa > score.stage_4_s)
 
-        acts = (turn.abs() >= score.turn_noticed) | (loss >= score.loss_noticed)
-        first = self.open & acts & (self.row("action") == NEVER)
-        for name, value in zip(ACTION, (step, approach.distance, approach.tcpa), strict=True):
-            self._latch(name, first, value)
+    def largest_turn(among: Tensor) -> Tensor:
+        right = rows.reduce(turn, "amax", among).clamp(min=0.0)
+        left = rows.reduce(turn, "amin", among).clamp(max=0.0)
+        return torch.where(right >= -left, right, left)
 
-        closer = self.open & (approach.distance < self.row("closest_distance"))
-        for name, value in zip(CLOSEST, (approach.distance, step, pairs.bearing), strict=True):
-            self._latch(name, closer, value)
-        for name, value in zip(MANOEUVRE, self.running, strict=True):
-            self._latch(f"{name}_to_closest", closer, value)
-        least = self.row("least_distance")
-        self._latch("least_distance", self.open, torch.minimum(least, passed))
-        self._latch("end", self.open, step)
+    acts = (turn.abs() >= score.turn_noticed) | (loss >= score.loss_noticed)
+    action = rows.first(acts)
+    acted, at = action < len(acts), action.clamp(max=max(len(acts) - 1, 0))
+    return {
+        "beta0": beta[rows.starts],
+        "alpha0": alpha[rows.starts],
+        "closest": step[closest],
+        "closest_distance": least,
+        "beta_closest": beta[closest],
+        "alpha_closest": alpha[closest],
+        "turn": largest_turn(until),
+        "loss": rows.reduce(loss, "amax", until),
+        "early_turn": largest_turn(early),
+        "early_loss": rows.reduce(loss, "amax", early).clamp(min=0.0),
+        "late_turn": largest_turn(until & ~early),
+        "action": torch.where(acted, step[at], NEVER),
+        "action_distance": torch.where(acted, rows.distance[at], math.nan),
+        "action_tcpa": torch.where(acted, rows.tcpa[at], math.nan),
+    }
 
-    def row(self, name: str) -> Tensor:
-        """View [R, R, W] of a register."""
-        return self.rows[REGISTERS.index(name)]
 
-    def _latch(self, name: str, where: Tensor, value: Tensor | float) -> None:
-        row = self.row(name)
-        row.copy_(torch.where(where, value, row))
-
-    def _store(self, closing: Tensor) -> None:
-        """Write the rows of closing encounters; all others go to the slot after the last."""
-        slot = torch.where(closing, self.count.clamp(max=SLOTS), SLOTS)
-        index = slot.expand(1, len(REGISTERS), *slot.shape)
-        self.table.scatter_(0, index, self.rows.unsqueeze(0))
-        self.count += closing
+def bearing(vx: Tensor, vy: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
+    """Return the bearing of (dx, dy) from the course (vx, vy), to starboard, in (-180, 180]."""
+    return torch.rad2deg(torch.atan2(vx * dy - vy * dx, vx * dx + vy * dy))

@@ -5,6 +5,7 @@ The robots of a world are not independent, so the world is the unit that is draw
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -59,15 +60,15 @@ class WorldBootstrap:
         worlds: W.
 
     Attributes:
-        counts: [B, W] float64, how often each resample has drawn each world.
+        counts: [W, B] float64, how often each resample has drawn each world.
     """
 
     def __init__(self, worlds: int) -> None:
         generator = torch.Generator().manual_seed(SEED)
-        drawn = torch.randint(max(worlds, 1), (RESAMPLES, worlds), generator=generator)
+        drawn = torch.randint(max(worlds, 1), (worlds, RESAMPLES), generator=generator)
         self.worlds = worlds
-        self.counts = torch.zeros(RESAMPLES, worlds, dtype=torch.float64)
-        self.counts.scatter_add_(1, drawn, torch.ones_like(self.counts))
+        self.counts = torch.zeros(worlds, RESAMPLES, dtype=torch.float64)
+        self.counts.scatter_add_(0, drawn, torch.ones_like(self.counts))
 
     def sums(self, world: Tensor, values: Tensor) -> Tensor:
         """Return the sums [W, ...] of values [N, ...] of the worlds [N]."""
@@ -102,7 +103,7 @@ class WorldBootstrap:
 
     def mean(self, world: Tensor, values: Tensor) -> Estimate:
         """Return the mean of values [N] of the worlds [N]."""
-        return self.ratio(self.sums(world, values), self.sums(world, torch.ones_like(values)))
+        return self.ratio(self.sums(world, values), self.sums(world, torch.ones_like(world)))
 
     def distribution(self, world: Tensor, values: Tensor, grid: Tensor) -> Tensor:
         """Return the share of values [N] up to each of the grid [G], and its band: [3, G]."""
@@ -112,17 +113,24 @@ class WorldBootstrap:
         return torch.cat((_divided(below.sum(0), count.sum()).unsqueeze(0), band))
 
     def quantile(self, world: Tensor, values: Tensor, share: float) -> Estimate:
-        """Return the least value up to which at least this share of the values [N] lie."""
+        """Return the least value up to which at least this share of the values [N] lie.
+
+        The interval is Woodruff's (1952): that of the share found below the quantile, read off as
+        quantiles.
+        """
         if not len(values):
             return Estimate(math.nan, math.nan, math.nan)
-        ordered, order = values.double().sort()
-        weight = self.counts[:, world[order]].cumsum(1)
-        weight = torch.cat((weight, torch.arange(1.0, len(values) + 1).double().unsqueeze(0)))
-        target = (share * weight[:, -1:]).clamp(min=1e-9) - 1e-9
-        index = torch.searchsorted(weight, target).clamp(max=len(values) - 1)
-        found = ordered[index.squeeze(1)]
-        low, high = self._interval(found[:-1].unsqueeze(1))
-        return Estimate(found[-1].item(), low.item(), high.item())
+        ordered = values.double().sort().values
+
+        def value_at(part: float) -> float:
+            rank = math.ceil(part * len(ordered) - 1e-9) - 1
+            return ordered[min(max(rank, 0), len(ordered) - 1)].item()
+
+        value = value_at(share)
+        found, low, high = self.mean(world, values <= value)
+        if math.isnan(low):
+            return Estimate(value, math.nan, math.nan)
+        return Estimate(value, value_at(share + low - found), value_at(share + high - found))
 
     def median_survival(self, world: Tensor, times: Tensor, events: Tensor) -> Estimate:
         """Return the median time to an event (Kaplan and Meier 1958), infinite if never reached.
@@ -134,28 +142,41 @@ class WorldBootstrap:
         """
         if not len(times):
             return Estimate(math.nan, math.nan, math.nan)
-        span = torch.arange(times.max().item() + 1.0)
-        at_risk = self.sums(world, times.unsqueeze(1) >= span)
-        happened = self.sums(world, (times.unsqueeze(1) == span) & events.unsqueeze(1))
-        whole = torch.ones(1, self.worlds, dtype=torch.float64)
-        counts = torch.cat((self.counts, whole))
-        hazard = (counts @ happened) / (counts @ at_risk).clamp(min=1.0)
-        survival = (1.0 - hazard).cumprod(1)
-        below = survival <= 0.5 + 1e-12
-        found = torch.where(below.any(1), span[below.int().argmax(1)].double(), math.inf)
-        low, high = self._interval(found[:-1].unsqueeze(1))
+        span = int(times.max()) + 1
+        place = world * span + times.long()
+
+        def tally(flags: Tensor) -> Tensor:
+            table = torch.zeros(self.worlds * span, dtype=torch.float64)
+            return table.index_add_(0, place, flags.double()).view(self.worlds, span)
+
+        at_risk = tally(torch.ones_like(times)).flip(1).cumsum(1).flip(1)
+        whole = torch.ones(self.worlds, 1, dtype=torch.float64)
+        counts = torch.cat((self.counts, whole), 1)
+        hazard = (tally(events).T @ counts) / (at_risk.T @ counts).clamp(min=1.0)
+        below = (1.0 - hazard).cumprod(0) <= 0.5 + 1e-12
+        found = torch.where(below.any(0), below.int().argmax(0).double(), math.inf)
+        low, high = self._interval(found[:-1].unsqueeze(0))
         return Estimate(found[-1].item(), low.item(), high.item())
 
     def _ratios(self, total: Tensor, count: Tensor) -> Tensor:
-        return _divided(self.counts @ total.double(), (self.counts @ count.double()).unsqueeze(1))
+        """Return [G, B] ratios of resampled sums of [W, G] and [W]."""
+        both = torch.cat((total.double().T, count.double().unsqueeze(0)))
+        *totals, count = both @ self.counts
+        return _divided(torch.stack(totals), count)
 
     def _interval(self, resampled: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the interval of each column [B, G]; NaN where one world says nothing of others."""
+        """Return the interval of each row [G, B]; NaN where one world says nothing of others."""
         if self.worlds < 2:
-            return (torch.full(resampled.shape[1:], math.nan),) * 2
-        ordered = resampled.sort(0).values
+            return (torch.full(resampled.shape[:1], math.nan),) * 2
+        ordered = resampled.sort(1).values
         tail = round((1.0 - LEVEL) / 2.0 * (RESAMPLES - 1))
-        return ordered[tail], ordered[RESAMPLES - 1 - tail]
+        return ordered[:, tail], ordered[:, RESAMPLES - 1 - tail]
+
+
+@functools.lru_cache(maxsize=1)
+def bootstrap_of(worlds: int) -> WorldBootstrap:
+    """Return the bootstrap over so many worlds: stages mostly have the same number."""
+    return WorldBootstrap(worlds)
 
 
 def _divided(total: Tensor, count: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import Tensor
 
 from marinenav_env.envs.marine import MarineNavEnv
@@ -17,15 +18,17 @@ FIELDS = ("x", "y", "heading", "vx", "vy")
 
 
 class Motion(NamedTuple):
-    """True motion of the vessels of W worlds at one instant; worlds last, as the simulator has it.
+    """True motion of the vessels of W worlds, worlds last, as the simulator has it.
+
+    Row 0 is the reset, row t what decision t has led to.
 
     Attributes:
-        x: [R, W] m, north.
-        y: [R, W] m, east.
-        heading: [R, W] rad, clockwise from north.
-        vx: [R, W] m/s over ground, north.
-        vy: [R, W] m/s over ground, east.
-        present: [R, W] bool, the vessel is under way, or ended in the decision before.
+        x: [T, R, W] m, north.
+        y: [T, R, W] m, east.
+        heading: [T, R, W] rad, clockwise from north.
+        vx: [T, R, W] m/s over ground, north.
+        vy: [T, R, W] m/s over ground, east.
+        present: [T, R, W] bool, the vessel took part in the decision; in row 0: it is there.
     """
 
     x: Tensor
@@ -35,21 +38,53 @@ class Motion(NamedTuple):
     vy: Tensor
     present: Tensor
 
+    def of_worlds(self, worlds: Tensor) -> Motion:
+        """Return the motion in worlds [N]."""
+        return Motion(*(field.index_select(-1, worlds) for field in self))
 
-def motion_of_env(env: MarineNavEnv, present: Tensor, worlds: Tensor) -> Motion:
-    """Return the motion in some worlds of an environment.
+
+def motion_of_tracks(tracks: Tracks) -> Motion:
+    """Return the motion that Tracks hold."""
+    return Motion(*(tracks.field(name).mT for name in FIELDS), tracks.present.mT)
+
+
+class MotionLog:
+    """Keeps the motion in an environment's worlds while they run.
 
     Args:
-        env: the environment.
-        present: [W, R] bool, as in `Motion`.
-        worlds: [N] indices.
+        env: the environment, after its reset.
     """
-    rows = (env.state.robot_field(name).index_select(1, worlds) for name in FIELDS)
-    return Motion(*rows, present.T.index_select(1, worlds))
 
+    def __init__(self, env: MarineNavEnv) -> None:
+        self._env = env
+        self._worlds = torch.arange(env.worlds, device=env.device)
+        self._blocks: list[tuple[Tensor, list[Motion]]] = [(self._worlds, [])]
+        self.note(env.alive)
 
-def motions_of_tracks(tracks: Tracks) -> Iterator[Motion]:
-    """Yield the motion after the reset and after every decision."""
-    fields = [tracks.field(name).mT for name in FIELDS]
-    for step, present in enumerate(tracks.present.mT):
-        yield Motion(*(field[step].contiguous() for field in fields), present.contiguous())
+    def follow(self, worlds: Tensor) -> None:
+        """Follow only these worlds [N] from now on, in ascending order."""
+        self._worlds = worlds
+        self._blocks.append((worlds, []))
+
+    def note(self, present: Tensor) -> None:
+        """Note the motion now; ``present`` [W, R] is that of `Motion`."""
+        state, worlds = self._env.state, self._worlds
+        rows = (state.robot_field(name).index_select(1, worlds) for name in FIELDS)
+        self._blocks[-1][1].append(Motion(*rows, present.T.index_select(1, worlds)))
+
+    def read(self) -> Iterator[tuple[Tensor, Motion]]:
+        """Yield the worlds that were followed equally long, and their motion."""
+        blocks = [
+            (worlds, Motion(*map(torch.stack, zip(*rows, strict=True))))
+            for worlds, rows in self._blocks
+            if rows
+        ]
+        for last, (worlds, _) in enumerate(blocks):
+            later = blocks[last + 1][0] if last + 1 < len(blocks) else worlds[:0]
+            ended = worlds[~torch.isin(worlds, later)]
+            parts = [
+                block.of_worlds(torch.searchsorted(among, ended))
+                for among, block in blocks[: last + 1]
+            ]
+            if len(ended):
+                yield ended, Motion(*map(torch.cat, zip(*parts, strict=True)))

@@ -13,10 +13,11 @@ from train_RL_agents.evaluation.encounters import NEVER
 from train_RL_agents.evaluation.intervals import (
     Estimate,
     WorldBootstrap,
+    bootstrap_of,
     listed,
     wilson_interval,
 )
-from train_RL_agents.evaluation.monitor import Measures
+from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.score import V1, Score
 
 SECONDS_PER_HOUR = 3_600.0
@@ -29,7 +30,7 @@ def safety(measures: Measures, score: Score = V1) -> dict[str, Any]:
         measures: of vessels with the columns ``reached``, ``collided`` and ``energy``.
         score: the constants.
     """
-    vessels, bootstrap = measures.vessels, WorldBootstrap(measures.worlds)
+    vessels, bootstrap = measures.vessels, bootstrap_of(measures.worlds)
     world = vessels["world"]
     everyone = bootstrap.sums(world, torch.ones_like(vessels["time"]))
     hours = bootstrap.sums(world, vessels["time"]) / SECONDS_PER_HOUR
@@ -61,7 +62,7 @@ def safety(measures: Measures, score: Score = V1) -> dict[str, Any]:
     numbers["first_action"] = first_action(measures, bootstrap, score)
     kinds = classify(measures.encounters["beta0"], measures.encounters["alpha0"], score)
     counts = torch.bincount(kinds, minlength=len(CLASSES)).tolist()
-    numbers["encounters"] = dict(zip(CLASSES, counts, strict=True)) | {"dropped": measures.dropped}
+    numbers["encounters"] = dict(zip(CLASSES, counts, strict=True))
     return numbers
 
 

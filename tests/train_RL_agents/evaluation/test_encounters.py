@@ -1,12 +1,11 @@
-"""When encounters open and close, and that nothing reads the device in between."""
+"""When encounters open and close."""
 
 import pytest
 import torch
 
-from tests.host_reads import no_host_reads
-from tests.train_RL_agents.evaluation.trajectories import measured, motions, vessel
-from train_RL_agents.evaluation.encounters import SLOTS
-from train_RL_agents.evaluation.monitor import Monitor
+from tests.train_RL_agents.evaluation.trajectories import measured, motion_of, vessel
+from train_RL_agents.evaluation.measures import measure
+from train_RL_agents.evaluation.motion import Motion
 
 PARTNER = vessel((59.5, 0), 180, 2.5)
 
@@ -41,37 +40,34 @@ def test_a_pair_meets_twice():
     partner = vessel((59.5, 0), 180, 2.5, changes={40: (0, 2.5)})
     measures = measured([own, partner], steps=70)
     assert starts(measures) == [15, 40]
-    assert measures.encounters["slot"].tolist() == [0, 0, 1, 1]
-    assert measures.dropped == 0
 
 
 def test_it_ends_with_the_episode_and_with_a_vessel():
     ships = [vessel((0, 0), 0, 2.5), PARTNER]
     assert measured(ships, steps=20).encounters["end"].tolist() == [20, 20]
-    rows = []
-    for step, motion in enumerate(motions(ships, 30)):
-        here = torch.tensor([[True], [step < 18]])
-        rows.append(motion._replace(present=here))
-    monitor = Monitor(rows[0], torch.zeros(3, 0, 1), hull_radius=2.8, decision_time=0.5)
-    for row in rows[1:]:
-        monitor.update(row)
-    measures = monitor.finish()
+    present = torch.ones(31, 2, 1, dtype=torch.bool)
+    present[18:, 1] = False
+    measures = measured(ships, steps=30, present=present)
     assert measures.encounters["end"].tolist() == [17, 17]
     assert measures.vessels["time"].tolist() == [15.0, 8.5]
+    assert measures.vessels["path"].tolist() == [37.5, 21.25]
 
 
-def test_encounters_beyond_the_slots_are_counted():
-    turns = {10 * i: (180 * (i % 2), 2.5) for i in range(1, 14)}
-    ships = [vessel((0, 0), 0, 2.5, changes=turns), vessel((10, 4), 0, 0.5)]
-    measures = measured(ships, steps=140)
-    assert len(starts(measures)) == SLOTS
-    assert measures.dropped > 0
-
-
-def test_nothing_reads_the_device_before_the_end():
-    rows = list(motions([vessel((0, 0), 0, 2.5), PARTNER], 30))
-    monitor = Monitor(rows[0], torch.ones(3, 2, 1), hull_radius=2.8, decision_time=0.5)
-    with no_host_reads():
-        for row in rows[1:]:
-            monitor.update(row)
-    assert len(monitor.finish().encounters["world"]) == 2
+def test_worlds_are_measured_alone():
+    """Worlds of other lengths and in other chunks change nothing."""
+    motions = [
+        motion_of([vessel((0, 0), 0, 2.5), PARTNER, vessel((20, 20), -90, 2.0)], steps)
+        for steps in (40, 30, 40)
+    ]
+    motions[0] = motions[0]._replace(x=-motions[0].x)
+    scales = {"hull_radius": 2.8, "decision_time": 0.5}
+    buoys = torch.ones(3, 2, 3, dtype=torch.float64)
+    both = Motion(*(torch.cat(pair, -1) for pair in zip(motions[0], motions[2], strict=True)))
+    groups = [(torch.tensor([1]), motions[1]), (torch.tensor([0, 2]), both)]
+    whole = measure(groups, buoys, **scales)
+    for world, motion in enumerate(motions):
+        alone = measure([(torch.tensor([0]), motion)], buoys[..., :1], **scales)
+        part = whole.of_worlds(torch.arange(3) == world)
+        for columns, others in zip(alone[1:3], part[1:3], strict=True):
+            for name, column in columns.items():
+                assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name

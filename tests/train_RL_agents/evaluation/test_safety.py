@@ -7,7 +7,7 @@ import torch
 
 from tests.train_RL_agents.evaluation.trajectories import HULL_RADIUS, measured, vessel
 from train_RL_agents.evaluation.intervals import WorldBootstrap
-from train_RL_agents.evaluation.monitor import Measures
+from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import collisions, first_action, safety
 from train_RL_agents.evaluation.score import V1
 
@@ -25,7 +25,7 @@ def vessels(*rows, worlds):
     columns = dict(zip(COLUMNS, table, strict=True))
     columns["world"] = columns["world"].long()
     nobody = NOBODY | {"world": torch.zeros(0, dtype=torch.int64)}
-    return Measures(worlds, columns, nobody, 0, HULL_RADIUS, 0.5)
+    return Measures(worlds, columns, nobody, HULL_RADIUS, 0.5)
 
 
 FAR = math.inf
