@@ -85,6 +85,14 @@ class WorldBootstrap:
         low, high = self._interval(self._ratios(total.unsqueeze(1), count))
         return Estimate(_divided(total.sum(), count.sum()).item(), low.item(), high.item())
 
+    def difference(self, first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> Estimate:
+        """Return the difference of two ratios over the same worlds (see `ratio`)."""
+        (total, count), (total_2, count_2) = first, second
+        resampled = self._ratios(total.unsqueeze(1), count)
+        low, high = self._interval(resampled - self._ratios(total_2.unsqueeze(1), count_2))
+        value = _divided(total.sum(), count.sum()) - _divided(total_2.sum(), count_2.sum())
+        return Estimate(value.item(), low.item(), high.item())
+
     def share(self, hits: Tensor, trials: Tensor) -> Estimate:
         """Return a share of things in worlds.
 

@@ -55,6 +55,11 @@ class StageResult:
         return safety(self.measures)
 
     @property
+    def label(self) -> str:
+        """Name of the row."""
+        return self.stage.label
+
+    @property
     def success(self) -> float:
         """Share of successful episodes."""
         return self._share(self.outcomes.success)
