@@ -2,8 +2,9 @@
 
 #include <cstring>
 
-#include "cpu_launcher.h"
-#include "simulator_ops.h"
+#include "envs.h"
+#include "kernel/binding.h"
+#include "kernel/cpu_launcher.h"
 
 namespace marinenav {
 namespace {
@@ -35,6 +36,6 @@ struct CpuBackend {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(marinenav, CPU, m) { register_kernels<CpuBackend>(m); }
+TORCH_LIBRARY_IMPL(marinenav, CPU, m) { register_kernels<CpuBackend, Envs>(m); }
 
 }  // namespace marinenav

@@ -1,5 +1,6 @@
-#include "cuda_launcher.cuh"
-#include "simulator_ops.h"
+#include "envs.h"
+#include "kernel/binding.h"
+#include "kernel/cuda_launcher.cuh"
 
 namespace marinenav {
 namespace {
@@ -14,6 +15,6 @@ struct CudaBackend {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(marinenav, CUDA, m) { register_kernels<CudaBackend>(m); }
+TORCH_LIBRARY_IMPL(marinenav, CUDA, m) { register_kernels<CudaBackend, Envs>(m); }
 
 }  // namespace marinenav

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_COLLIDED, STATUS_REACHED, StepBuffers
+from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_COLLIDED, STATUS_REACHED
 from marinenav_env.episodes.format import TRAJECTORY_COLUMNS
+from marinenav_env.kernel.state import StepBuffers
 
 Snapshot = dict[str, np.ndarray]
 """Arrays [W, R, ...] in float64 or bool by name; see `snapshot`."""

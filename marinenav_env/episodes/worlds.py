@@ -16,11 +16,11 @@ from marinenav_env.envs.state import (
     ROBOT_FIELDS,
     STATUS_ACTIVE,
     WORLD_FIELDS,
-    WORLD_RUNNING,
     Slots,
 )
 from marinenav_env.episodes.convert import config_of
 from marinenav_env.episodes.format import TRAJECTORY_COLUMNS, Episode
+from marinenav_env.kernel.state import WORLD_RUNNING
 
 Placement = tuple[Episode, int]
 """An episode and the number of decisions after which a world takes up its state."""

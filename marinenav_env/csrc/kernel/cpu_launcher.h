@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/lane.h"
+#include "kernel/lane.h"
 
 namespace marinenav {
 

@@ -4,7 +4,7 @@
 // lane width and every device returns the same bits; float64, the reference precision, uses libm.
 #pragma once
 
-#include "lane.h"
+#include "kernel/lane.h"
 
 namespace marinenav {
 

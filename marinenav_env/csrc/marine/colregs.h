@@ -1,8 +1,7 @@
 // COLREGs: in which encounters a vessel should turn to starboard, and by how much.
 #pragma once
 
-#include "functions.h"
-#include "params.h"
+#include "kernel/functions.h"
 
 namespace marinenav {
 
@@ -24,8 +23,8 @@ struct TurnAngle {
   V real, imaginary;
 };
 
-template <class V, class T = Scalar<V>>
-MN_HD TurnAngle<V> turn_angle(const Params<T>& p, const Object<V>& o, V u, V v) {
+template <class V, class Params, class T = Scalar<V>>
+MN_HD TurnAngle<V> turn_angle(const Params& p, const Object<V>& o, V u, V v) {
   const V zero = splat<V>(T(0));
   const V object_speed2 = o.vx * o.vx + o.vy * o.vy;
   const V own_speed2 = u * u + v * v;

@@ -2,14 +2,9 @@
 // 1, 2, 3", SC 2011). A draw is a pure function of (seed, world, episode, step, robot, purpose).
 #pragma once
 
-#include "functions.h"
+#include "kernel/functions.h"
 
 namespace marinenav {
-
-/// What a draw is for: the top byte of the counter's last word, so that no two uses share a draw.
-enum class Purpose : uint32_t {
-  kRobot = 1, kHeading = 2, kCore = 3, kBuoy = 4, kRobotNoise = 5, kBuoyNoise = 6
-};
 
 template <class U>
 struct Philox4 {
@@ -48,13 +43,14 @@ struct RandomStream {
   UInt<V> step;     // decisions taken in this episode
   uint32_t key0, key1;
 
-  /// Counter of a draw; `index` numbers the draws of one (robot, purpose).
-  MN_HD Philox4<UInt<V>> counter(Purpose purpose, uint32_t robot, uint32_t index) const {
-    const uint32_t tag = (static_cast<uint32_t>(purpose) << 24) | (robot << 16) | index;
+  /// Counter of a draw; `purpose` (one byte, a different one for every use) keeps uses apart, `index`
+  /// numbers the draws of one (robot, purpose).
+  MN_HD Philox4<UInt<V>> counter(uint32_t purpose, uint32_t robot, uint32_t index) const {
+    const uint32_t tag = (purpose << 24) | (robot << 16) | index;
     return {world, episode, step, UInt<V>{} + tag};
   }
   /// 128 random bits.
-  MN_HD Philox4<UInt<V>> draw(Purpose purpose, uint32_t robot, uint32_t index) const {
+  MN_HD Philox4<UInt<V>> draw(uint32_t purpose, uint32_t robot, uint32_t index) const {
     return philox(counter(purpose, robot, index), key0, key1);
   }
 };

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "block_size.h"
+#include "kernel/block_size.h"
 
 namespace marinenav {
 
