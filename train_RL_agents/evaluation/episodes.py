@@ -31,6 +31,93 @@ LOOK_INTERVAL = 25
 """Decisions between two looks at which worlds still run."""
 
 
+Policy = Callable[[Observation], Tensor]
+
+
+class Batch:
+    """Plays one episode in every world of an environment, the same each time.
+
+    Args:
+        env: the environment, as its episodes are to begin.
+        seed: of the draws of a stochastic policy.
+        placed: whether its worlds stand ready; else they are reset first.
+        steering: [W, R] bool and the policy that steers those robots instead of the one evaluated.
+    """
+
+    def __init__(
+        self,
+        env: MarineNavEnv,
+        *,
+        seed: int,
+        placed: bool = False,
+        steering: Sequence[tuple[Tensor, Policy]] = (),
+    ) -> None:
+        self._env, self._seed, self._placed = env, seed, placed
+        self._steering = tuple(steering)
+        self._start = env.state_dict()
+
+    @torch.no_grad()
+    def play(self, act: Policy) -> tuple[Outcomes, Measures]:
+        """Play all episodes to their end.
+
+        Args:
+            act: the policy, for observations with leading dimensions [W, R].
+
+        Returns:
+            How they ended, and what happened in them.
+        """
+        env = self._env
+        with torch.random.fork_rng([env.device] if env.device.type == "cuda" else []):
+            torch.manual_seed(self._seed)
+            log = self._run_episodes(act)
+        outcome = torch.stack([env.outcome[name] for name in COPIED_OUTCOME]).cpu()
+        return Outcomes(*(outcome[:3] > 0), *outcome[3:]), self._measure(log)
+
+    def _measure(self, log: MotionLog) -> Measures:
+        state, vessel = self._env.state, self._env.config.vessel
+        status = state.status[:, : self._env.worlds]
+        return measure(
+            log.read(),
+            state.buoy[..., : self._env.worlds],
+            hull_radius=vessel.radius,
+            decision_time=vessel.dt * vessel.substeps,
+            reached=(status & (STATUS_REACHED | STATUS_COLLIDED)) == STATUS_REACHED,
+            collided=status & STATUS_COLLIDED,
+            energy=state.robot_field("energy")[:, : self._env.worlds],
+        )
+
+    def _run_episodes(self, act: Policy) -> MotionLog:
+        env = self._env
+        env.load_state_dict(self._start)
+        stepper = Stepper(env, restarts=False)
+        if self._placed:
+            stepper.observe()
+        else:
+            stepper.reset()
+        log = MotionLog(env)
+        action = env.action_spec["robots", "action"].zero()
+        for decision in range(DECISION_LIMIT):
+            if decision % LOOK_INTERVAL == 0:
+                running = env.alive.any(1).nonzero().squeeze(1)
+                if not len(running):
+                    break
+                log.follow(running)
+            for worlds in running.split(CHUNK_WORLDS):
+                seen = Observation(*(field.index_select(0, worlds) for field in stepper.now.obs))
+                action.index_copy_(0, worlds, self._steer(act, worlds, seen))
+            log.note(stepper.step(action).acted)
+            stepper.advance()
+        return log
+
+    def _steer(self, act: Policy, worlds: Tensor, seen: Observation) -> Tensor:
+        action = act(seen)
+        for robots, policy in self._steering:
+            chosen = robots.index_select(0, worlds)
+            chosen = chosen.view(*chosen.shape, *(1,) * (action.dim() - chosen.dim()))
+            action = torch.where(chosen, policy(seen).to(action.dtype), action)
+        return action
+
+
 class Evaluation:
     """The same episodes each time: world w draws from (seed, `FIRST_WORLD` + w) alone.
 
@@ -55,23 +142,22 @@ class Evaluation:
         device: torch.device | str = "cpu",
         stack_k: int = 1,
     ) -> None:
-        self.stages, self.episodes, self.seed = tuple(stages), tuple(episodes), seed
-        self.device = torch.device(device)
+        self.stages, self.episodes = tuple(stages), tuple(episodes)
         self.stage_of_world = torch.repeat_interleave(
             torch.arange(len(self.stages)), torch.tensor(self.episodes)
         )
-        self._env = MarineNavEnv(
+        env = MarineNavEnv(
             len(self.stage_of_world),
             stages=self.stages,
             config=evaluation_config(config),
             discrete=discrete,
-            device=self.device,
+            device=device,
             seed=seed,
             first_world=FIRST_WORLD,
             stack_k=stack_k,
         )
-        self._env.set_stage(self.stage_of_world.to(self.device))
-        self._start = self._env.state_dict()
+        env.set_stage(self.stage_of_world.to(env.device))
+        self._batch = Batch(env, seed=seed)
 
     @classmethod
     def of_agent(
@@ -88,8 +174,7 @@ class Evaluation:
             stack_k=config.stack_k,
         )
 
-    @torch.no_grad()
-    def run(self, act: Callable[[Observation], Tensor]) -> list[StageResult]:
+    def run(self, act: Policy) -> list[StageResult]:
         """Run all episodes to their end.
 
         Args:
@@ -98,53 +183,14 @@ class Evaluation:
         Returns:
             One row per stage that has episodes.
         """
-        devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            torch.manual_seed(self.seed)
-            log = self._run_episodes(act)
-        measures = self._measure(log)
-        outcome = torch.stack([self._env.outcome[name] for name in COPIED_OUTCOME]).cpu()
-        fields = [*(outcome[:3] > 0), *outcome[3:]]
+        outcomes, measures = self._batch.play(act)
         rows = []
         for index, stage in enumerate(self.stages):
             chosen = self.stage_of_world == index
             if self.episodes[index]:
-                outcomes = Outcomes(*(field[chosen] for field in fields))
-                rows.append(StageResult(stage, outcomes, measures.of_worlds(chosen)))
+                happened = outcomes.of_worlds(chosen), measures.of_worlds(chosen)
+                rows.append(StageResult(*happened, stage))
         return rows
-
-    def _measure(self, log: MotionLog) -> Measures:
-        state, vessel = self._env.state, self._env.config.vessel
-        status = state.status[:, : self._env.worlds]
-        return measure(
-            log.read(),
-            state.buoy[..., : self._env.worlds],
-            hull_radius=vessel.radius,
-            decision_time=vessel.dt * vessel.substeps,
-            reached=status & STATUS_REACHED,
-            collided=status & STATUS_COLLIDED,
-            energy=state.robot_field("energy")[:, : self._env.worlds],
-        )
-
-    def _run_episodes(self, act: Callable[[Observation], Tensor]) -> MotionLog:
-        env = self._env
-        env.load_state_dict(self._start)
-        stepper = Stepper(env, restarts=False)
-        stepper.reset()
-        log = MotionLog(env)
-        action = self._env.action_spec["robots", "action"].zero()
-        for decision in range(DECISION_LIMIT):
-            if decision % LOOK_INTERVAL == 0:
-                running = env.alive.any(1).nonzero().squeeze(1)
-                if not len(running):
-                    break
-                log.follow(running)
-            for worlds in running.split(CHUNK_WORLDS):
-                seen = Observation(*(field.index_select(0, worlds) for field in stepper.now.obs))
-                action.index_copy_(0, worlds, act(seen))
-            log.note(stepper.step(action).acted)
-            stepper.advance()
-        return log
 
 
 COPIED_OUTCOME = (

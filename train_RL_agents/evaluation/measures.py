@@ -59,6 +59,18 @@ class Measures(NamedTuple):
             encounters=chosen(self.encounters),
         )
 
+    def of_robots(self, robots: Tensor) -> Measures:
+        """Return the measures of the robots [R, W] bool, which meet the others as before."""
+
+        def chosen(columns: Columns, robot: Tensor) -> Columns:
+            kept = robots[robot.long(), columns["world"]]
+            return {name: column[kept] for name, column in columns.items()}
+
+        return self._replace(
+            vessels=chosen(self.vessels, self.vessels["robot"]),
+            encounters=chosen(self.encounters, self.encounters["own"]),
+        )
+
 
 def measure(
     groups: Iterable[tuple[Tensor, Motion]],

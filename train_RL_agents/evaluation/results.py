@@ -34,18 +34,20 @@ class Outcomes(NamedTuple):
     energy: Tensor
     episode_return: Tensor
 
+    def of_worlds(self, worlds: Tensor) -> Outcomes:
+        """Return the outcomes in the worlds [E] bool."""
+        return Outcomes(*(field[worlds] for field in self))
+
 
 @dataclass(frozen=True)
-class StageResult:
-    """One row of the table of an evaluation.
+class Result:
+    """What came of some episodes.
 
     Attributes:
-        stage: the stage.
-        outcomes: how its episodes ended.
+        outcomes: how they ended.
         measures: what happened in them, in the same order.
     """
 
-    stage: Stage
     outcomes: Outcomes
     measures: Measures
 
@@ -55,24 +57,15 @@ class StageResult:
         return safety(self.measures)
 
     @property
-    def label(self) -> str:
-        """Name of the row."""
-        return self.stage.label
-
-    @property
     def success(self) -> float:
         """Share of successful episodes."""
         return self._share(self.outcomes.success)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row with the keys that other programs rely on."""
+        """Return the numbers with the keys that other programs rely on."""
         episodes = len(self.outcomes.success)
         successes = int(self.outcomes.success.sum())
         return {
-            "robots": self.stage.robots,
-            "vortices": self.stage.vortices,
-            "buoys": self.stage.buoys,
-            "min_distance_m": self.stage.min_distance_m,
             "episodes": episodes,
             "success": self.success,
             "success_ci95": list(wilson_interval(successes, episodes)),
@@ -81,6 +74,40 @@ class StageResult:
             "mean_time_s": self._mean_of_successful(self.outcomes.time_s),
             "mean_energy": self._mean_of_successful(self.outcomes.energy),
             "safety": self.safety,
+        }
+
+    @staticmethod
+    def _share(flags: Tensor) -> float:
+        return flags.double().mean().item()
+
+    def _mean_of_successful(self, values: Tensor) -> float | None:
+        chosen = values[self.outcomes.success]
+        return chosen.double().mean().item() if len(chosen) else None
+
+
+@dataclass(frozen=True)
+class StageResult(Result):
+    """One row of the table of an evaluation.
+
+    Attributes:
+        stage: the stage.
+    """
+
+    stage: Stage
+
+    @property
+    def label(self) -> str:
+        """Name of the row."""
+        return self.stage.label
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row with the keys that other programs rely on."""
+        return {
+            "robots": self.stage.robots,
+            "vortices": self.stage.vortices,
+            "buoys": self.stage.buoys,
+            "min_distance_m": self.stage.min_distance_m,
+            **super().as_json(),
         }
 
     def as_record(self) -> dict[str, Any]:
@@ -99,14 +126,6 @@ class StageResult:
             "time_s": self.outcomes.time_s[successful],
             "energy": self.outcomes.energy[successful],
         }
-
-    @staticmethod
-    def _share(flags: Tensor) -> float:
-        return flags.double().mean().item()
-
-    def _mean_of_successful(self, values: Tensor) -> float | None:
-        chosen = values[self.outcomes.success]
-        return chosen.double().mean().item() if len(chosen) else None
 
 
 RECORDED_SAFETY = (

@@ -31,7 +31,7 @@ def result(success, time, gap):
     no = torch.zeros(worlds)
     outcomes = Outcomes(success, ~success, no.bool(), time, time * 100.0, no)
     measures = Measures(worlds, vessels, {}, HULL_RADIUS, 0.5)
-    return StageResult(PUBLISHED_STAGES[0], outcomes, measures)
+    return StageResult(outcomes, measures, PUBLISHED_STAGES[0])
 
 
 def test_differences_by_hand():

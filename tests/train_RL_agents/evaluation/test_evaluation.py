@@ -63,7 +63,7 @@ def test_row_by_hand():
         energy=torch.tensor([100.0, 300.0, 1e9, 1e9]),
         episode_return=torch.zeros(4),
     )
-    row = StageResult(PUBLISHED_STAGES[3], outcomes, measures).as_json()
+    row = StageResult(outcomes, measures, PUBLISHED_STAGES[3]).as_json()
     assert list(row) == KEYS
     assert (row["robots"], row["buoys"], row["episodes"]) == (5, 2, 4)
     assert (row["vortices"], row["min_distance_m"]) == (0, 40.0)
