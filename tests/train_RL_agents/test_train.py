@@ -264,7 +264,7 @@ def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun)
         (["worlds=5"], "curriculum.stages has 6 stages for 5 worlds: .*mode=sequential"),
         (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
         (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
-        (["--device", "cuda"], "device = 'cuda'"),
+        (["--device", "cuda"], "device is 'cuda'"),
         (["replay.capacity=1e12"], r"replay\.capacity is 1000000000000: .* GiB are free"),
         (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
     ],
