@@ -140,7 +140,7 @@ class LogConfig(Settings):
 
 
 def training_env() -> EnvConfig:
-    """The published simulator with shorter episodes, in which a collision costs twice as much.
+    """Return the published simulator with shorter episodes and twice the price of a collision.
 
     An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
     The collision's price is measured: docs/results.md.
@@ -167,7 +167,7 @@ class TrainConfig(Settings):
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     updates: UpdateConfig = field(default_factory=UpdateConfig)
     replay: ReplayOptions = field(default_factory=ReplayOptions)
-    algorithm: AgentConfig | None = None
+    algorithm: AgentConfig = setting(None, unit="-", source="the agent's own defaults")
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)

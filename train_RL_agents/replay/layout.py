@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors, tuple_like
 from marinenav_env.fields import ConfigError, Settings, require, setting
 from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
 
@@ -49,7 +49,8 @@ class TransitionLayout:
     Attributes:
         worlds: number of worlds W.
         robots: robot slots of a world R.
-        observation: shapes of the observation's fields, without the leading [W, R].
+        observation: shapes of the observation's fields, without the leading [W, R]; samples have
+            the type of this tuple.
         action: shape of an action, without the leading [W, R].
         action_dtype: type of an action.
         dtype: floating-point type of observations and rewards.
@@ -63,11 +64,11 @@ class TransitionLayout:
     dtype: torch.dtype = torch.float32
 
     @classmethod
-    def of(cls, obs: Observation, action: Tensor) -> TransitionLayout:
+    def of(cls, obs: ObservationTensors, action: Tensor) -> TransitionLayout:
         """Return the layout of observations and actions [W, R, ...] like these."""
-        worlds, robots = obs.ego.shape[:2]
-        shapes = tuple(tuple(field.shape[2:]) for field in obs)
-        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs.ego.dtype)
+        worlds, robots = obs[0].shape[:2]
+        shapes = tuple_like(obs, (tuple(field.shape[2:]) for field in obs))
+        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs[0].dtype)
 
     @property
     def slots_per_row(self) -> int:

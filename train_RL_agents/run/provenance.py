@@ -25,8 +25,10 @@ from train_RL_agents.run.checkpoint import CHECKPOINTS, saved_steps
 
 RUN = "run.json"
 SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
-PLAIN = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color")
-PLAIN += ("--src-prefix=a/", "--dst-prefix=b/")
+PLAIN = (
+    *("--binary", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--src-prefix=a/", "--dst-prefix=b/"),
+)
 """Options of `git diff` for a patch that can be applied, whatever the user has configured."""
 COMMIT_VARIABLE = "MARINENAV_COMMIT"
 PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")

@@ -19,7 +19,7 @@ from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.episodes import StageResult, table_as_json
+from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
@@ -207,6 +207,7 @@ class TorchRLTrainer:
         if saves:
             with self.timed():
                 self.save()
+        self.processes.wait()  # no GPU waits for the evaluation, which only the first process does
         return record
 
     def wait_for_device(self) -> None:
@@ -241,7 +242,9 @@ class TorchRLTrainer:
 
         Raises:
             DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+            ProcessLostError: another process has died.
         """
+        self.processes.wait()  # hosts notice a death that the GPUs would wait for
         counters, step = self.counters, self.counters.step
         statistics = self.learner.statistics
         updates = counters.updates - counters.logged_updates
@@ -408,10 +411,10 @@ class TorchRLTrainer:
             self.counters.collecting_s += spent
 
     def _intervals(self) -> tuple[int, int, int]:
-        """Steps between logs, evaluations and checkpoints; each of the latter comes with a log."""
+        """Return the steps between logs, evaluations and checkpoints, which bring a log."""
         config = self.config
-        settings = (config.log, config.evaluation, config.checkpoint)
-        return tuple(setting.interval_steps for setting in settings)
+        evaluation, saving = config.evaluation.interval_steps, config.checkpoint.interval_steps
+        return config.log.interval_steps, evaluation, saving
 
     def _stages(self) -> torch.Tensor:
         return self.schedules.curriculum.stages(
