@@ -86,9 +86,10 @@ class Settings:
             ConfigError: a value has a wrong type, is outside its bounds or not among its choices,
                 or does not go with another.
         """
-        for field, hint in _fields(type(self)):
+        kind: type = type(self)
+        for field, hint in _fields(kind):
             value = getattr(self, field.name)
-            name = f"{type(self).__name__}.{field.name}"
+            name = f"{kind.__name__}.{field.name}"
             if type(value) is not hint:
                 value = convert(hint, value, where=name)
                 object.__setattr__(self, field.name, value)
