@@ -26,8 +26,11 @@ FORBIDDEN = (
     ("marinenav_env.envs", "marinenav_env.render"),
     ("marinenav_env.kernel", "marinenav_env.episodes"),
     ("marinenav_env.kernel", "marinenav_env.render"),
-    ("marinenav_env.stepper", "marinenav_env.episodes"),
+    ("marinenav_env.stepper", "marinenav_env.tracks"),
+    ("marinenav_env.tracks", "marinenav_env.episodes"),
+    ("marinenav_env.tracks", "marinenav_env.render"),
     ("marinenav_env.episodes", "marinenav_env.render"),
+    ("marinenav_env.render", "marinenav_env.episodes"),
 )
 """Pairs of places: the first does not import the second."""
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from marinenav_env.fields import ConfigError
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
 from train_RL_agents.evaluation.figures import draw_trajectories
@@ -68,15 +66,9 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
-        ConfigError: a risk level is out of its bounds, or does not enter when the agent acts;
-            or a picture is asked of a policy that needs several frames.
+        ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
     """
     agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
-    if arguments.picture and config.stack_k > 1:
-        raise ConfigError(
-            f"--picture is {arguments.picture!r}: the policy observes stack_k = {config.stack_k} "
-            "decisions, and episodes are drawn of those that observe 1; leave it out"
-        )
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
@@ -91,8 +83,7 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
         by_mean = evaluation.run(functools.partial(agent.act, mean=True))
         print_table(by_mean, f"{title}, mean actions", console)
     if arguments.picture:
-        stages = config.evaluation.stages
-        draw_trajectories(agent, config.env, stages, arguments.seed, Path(arguments.picture))
+        draw_trajectories(agent, config, arguments.seed, Path(arguments.picture))
     return results
 
 
@@ -102,8 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         results = evaluate(parsed, Console())
         if parsed.json:
-            content = json.dumps(table_as_json(results), indent=1).encode()
-            write_atomically(Path(parsed.json), lambda file: file.write(content))
+            write_json(Path(parsed.json), table_as_json(results))
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

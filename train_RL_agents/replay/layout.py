@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.spec import ObservationTensors, tuple_like
-from marinenav_env.fields import ConfigError, Settings, setting
+from marinenav_env.fields import ConfigError, Settings, require, setting
 from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
 
 CONTAINER = Path("/sys/fs/cgroup")
@@ -32,18 +32,15 @@ class ReplayConfig(Settings):
     alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
     beta: float = setting(0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
 
-    def __post_init__(self) -> None:
-        """Check what settings say together.
-
-        Raises:
-            ConfigError: the sum of all priorities could overflow.
-        """
-        super().__post_init__()
-        if self.prioritized and self.capacity > MOST_WEIGHTED_SLOTS:
-            raise ConfigError(
-                f"replay.capacity is {self.capacity}: a prioritised replay holds at most "
-                f"{MOST_WEIGHTED_SLOTS} transitions; lower it, or set algorithm.prioritized=false"
-            )
+    def check(self) -> None:
+        """Refuse priorities whose sum could overflow."""
+        require(
+            not self.prioritized or self.capacity <= MOST_WEIGHTED_SLOTS,
+            "replay.capacity",
+            self.capacity,
+            f"a prioritised replay holds at most {MOST_WEIGHTED_SLOTS} transitions; lower it, or"
+            " set algorithm.prioritized=false",
+        )
 
 
 @dataclasses.dataclass(frozen=True)

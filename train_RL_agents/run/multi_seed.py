@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from marinenav_env.render.figures import save_figure
 from train_RL_agents.metrics.curves import plot_success, read_runs
 
@@ -23,8 +23,7 @@ def seed_folder(output_dir: Path, seed: int) -> Path:
 def write_sweep(output_dir: Path, seeds: Sequence[int], config: dict[str, Any]) -> None:
     """Note the seeds and the settings of a sweep, so that it can be resumed."""
     output_dir.mkdir(parents=True, exist_ok=True)
-    content = json.dumps({"seeds": list(seeds), "config": config}, indent=1).encode()
-    write_atomically(output_dir / SWEEP, lambda file: file.write(content))
+    write_json(output_dir / SWEEP, {"seeds": list(seeds), "config": config})
 
 
 def read_sweep(output_dir: Path) -> tuple[list[int], dict[str, Any]] | None:

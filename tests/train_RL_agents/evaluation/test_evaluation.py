@@ -167,13 +167,6 @@ def test_a_policy_from_a_folder_a_file_and_the_best(saved):
     assert load_policy(folder)[0].name == "SAC"
 
 
-def test_a_picture_of_several_frames_is_refused(tmp_path, capsys):
-    save_policy(tmp_path / "policy.pt", "AC-IQN", stack_k=2)
-    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--picture", "a.png"]
-    assert evaluate.main(arguments) == 1
-    assert "observes stack_k = 2" in capsys.readouterr().err
-
-
 def test_command_line(saved, tmp_path, capsys):
     folder, _ = saved
     output = tmp_path / "table.json"
