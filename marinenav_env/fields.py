@@ -86,7 +86,8 @@ class Settings:
             ConfigError: a value has a wrong type, is outside its bounds or not among its choices,
                 or does not go with another.
         """
-        for field, hint in _fields(type(self)):
+        kind: type = type(self)
+        for field, hint in _fields(kind):
             value = getattr(self, field.name)
             name = f"{type(self).__name__}.{field.name}"
             if type(value) is not hint:
@@ -224,13 +225,13 @@ def convert(hint: Any, value: Any, *, where: str, base: Any = None) -> Any:
         if arguments[-1] is not Ellipsis:
             if len(value) != len(arguments):
                 raise ConfigError(f"{where} is {value!r}: give {len(arguments)} values")
-            pairs = zip(arguments, value, strict=True)
+            pairs = list(zip(arguments, value, strict=True))
         else:
-            pairs = ((arguments[0], entry) for entry in value)
+            pairs = [(arguments[0], entry) for entry in value]
         return tuple(
             convert(kind, entry, where=f"{where}[{i}]") for i, (kind, entry) in enumerate(pairs)
         )
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return build(hint, value, where=where, base=base if isinstance(base, hint) else None)
     return _scalar(hint, value, where)
 
@@ -259,10 +260,9 @@ def dotted_keys(
     for field, hint in _fields(kind):
         key = _join(prefix, field.name)
         section = (concrete or {}).get(field.name, hint)
-        keys += [
-            key,
-            *(dotted_keys(section, prefix=key) if dataclasses.is_dataclass(section) else []),
-        ]
+        keys.append(key)
+        if isinstance(section, type) and dataclasses.is_dataclass(section):
+            keys += dotted_keys(section, prefix=key)
     return keys
 
 

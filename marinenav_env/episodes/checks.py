@@ -127,7 +127,7 @@ class Check:
         place: str,
         data: Any,
         table: Mapping[str, Entry],
-        lengths: dict[str, int | None],
+        lengths: dict[Any, int | None],
         others: Iterable[str] = (),
     ) -> None:
         """Check a section's keys and the values of those in ``table``.
@@ -136,7 +136,7 @@ class Check:
         """
         self.keys(place, data, (*table, *others))
         for key, entry in table.items():
-            shape = [lengths.get(length, length) for length in entry.lengths]
+            shape: list[Any] = [lengths.get(length, length) for length in entry.lengths]
             self.values(f"{place}.{key}", data[key], entry.rule, *shape)
             for name in entry.lengths[:1]:
                 if lengths.get(name, 0) is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -165,28 +166,27 @@ def _compare_answers(
         replayed: the replay.
         sure: where flags are compared [T + 1, R].
     """
-    assert known.observation is not None
-    assert replayed.observation is not None
+    found, recorded = replayed.observation, known.observation
+    assert found is not None
+    assert recorded is not None
     seen, acted = _array(known.present), _array(known.acted)
     phi, known_phi = _array(replayed.field("phi")), _array(known.field("phi"))
-    count, known_count = (_array(t.observation.mask).sum(-1) for t in (replayed, known))
+    count, known_count = (_array(part.mask).sum(-1) for part in (found, recorded))
     wrong = ((phi > 0.0) != applied) | (count != known_count)
 
     both = seen & applied & (phi > 0.0)
     both[0] = False  # the angle of the reset is not recorded
-    listed = (
-        _array(known.observation.mask > 0.0) & (seen & (count == known_count) & sure)[..., None]
-    )
+    listed = _array(recorded.mask > 0.0) & (seen & (count == known_count) & sure)[..., None]
     ego, objects = (
-        _difference(_array(found)[where], _array(recorded)[where])
-        for found, recorded, where in (
-            (replayed.observation.ego, known.observation.ego, seen),
-            (replayed.observation.objects, known.observation.objects, listed),
+        _difference(_array(ours)[where], _array(theirs)[where])
+        for ours, theirs, where in (
+            (found.ego, recorded.ego, seen),
+            (found.objects, recorded.objects, listed),
         )
     )
     steady = acted & sure[1:]
     return {
-        "observation": tuple(map(_joined, zip(ego, objects, strict=True))),
+        "observation": (_joined((ego[0], objects[0])), _joined((ego[1], objects[1]))),
         "reward": _difference(_array(replayed.reward)[steady], _array(known.reward)[steady]),
         "phi_rad": (angle_between(phi[both], known_phi[both]), known_phi[both]),
     }, int((wrong & seen & sure).sum())
@@ -207,8 +207,9 @@ def _summarise(
 ) -> Deviations:
     largest = {name: float(np.max(part[0], initial=0.0)) for name, part in parts.items()}
     shares = [tolerance.share(difference, known) for difference, known in parts.values()]
+    quantities: dict[str, Any] = {name: largest.get(name) for name in QUANTITIES}
     return Deviations(
-        **{name: largest.get(name) for name in QUANTITIES},
+        **quantities,
         wrong_flags=wrong_flags,
         steps=steps,
         share=_largest(shares),
@@ -219,7 +220,7 @@ def _difference(found: np.ndarray, known: np.ndarray) -> Part:
     return np.abs(found - known), known
 
 
-def _largest(values: Sequence[float | None]) -> float | None:
+def _largest(values: Sequence[float | None]) -> Any:
     """Return the largest value; NaN if one is, which Python's own max may drop."""
     there = [value for value in values if value is not None]
     return float(np.max(there)) if there else None

@@ -136,7 +136,7 @@ def sections_of(
         found = [functools.reduce(getattr, name.split("."), config) for name in parameters]
         return [list(value) if isinstance(value, tuple) else value for value in found]
 
-    env = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
+    env: dict[str, Any] = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
     for key, entry in ENV.items():
         known = values(entry.parameters) or [env[key]]
         env[key] = known if entry.lengths else known[0]

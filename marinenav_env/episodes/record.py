@@ -151,7 +151,8 @@ def _recorded_section(config: EnvConfig, rows: dict[str, np.ndarray]) -> dict[st
         "normal",
     )
     phi = rows["phi"][: decisions + 1]
-    turns = np.where(phi > 0.0, phi, None)[1:]
+    turns = phi[1:].astype(object)
+    turns[~(phi[1:] > 0.0)] = None
     present = np.concatenate((np.ones_like(acted[:1]), acted))
     seen = zip(present, rows["ego"], rows["objects"], rows["mask"], strict=False)
     return {
