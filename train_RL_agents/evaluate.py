@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from marinenav_env.files import write_json
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
+from train_RL_agents.evaluation.against import compare, print_comparison
+from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.figures import draw_trajectories
+from train_RL_agents.evaluation.results import StageResult, table_as_json
+from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -48,6 +53,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--adaptive-cvar",
         action=argparse.BooleanOptionalAction,
         help="multiply that share by the closest surface distance / 10 m, at most 1",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="PATH",
+        help="evaluate this policy in the same worlds too, and print the paired differences",
     )
     parser.add_argument("--json", metavar="OUT", help="write the table to this file")
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
@@ -87,13 +97,40 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
     return results
 
 
+def evaluate_against(
+    arguments: argparse.Namespace, results: list[StageResult], console: Console
+) -> dict[str, Any]:
+    """Evaluate another policy in the worlds of ``results``; print and return the differences.
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+    """
+    device = choose_device(arguments.device)
+    _, config = load_policy(arguments.checkpoint, device)
+    other, other_config = load_policy(arguments.against, device)
+    config = dataclasses.replace(config, stack_k=other_config.stack_k)
+    episodes = (arguments.episodes,) * len(config.evaluation.stages)
+    evaluation = Evaluation.of_agent(other, config, episodes, seed=arguments.seed)
+    others = evaluation.run(other.act)
+    print_table(others, f"{other.name}, the same episodes", console)
+    compared = [compare(first, second) for first, second in zip(results, others, strict=True)]
+    print_comparison(results, compared, arguments.against, console)
+    table = table_as_json(others)["stages"]
+    stages = [row | {"paired": paired} for row, paired in zip(table, compared, strict=True)]
+    return {"checkpoint": arguments.against, "stages": stages}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        results = evaluate(parsed, Console())
+        console = Console()
+        results = evaluate(parsed, console)
+        table = table_as_json(results)
+        if parsed.against:
+            table["against"] = evaluate_against(parsed, results, console)
         if parsed.json:
-            write_json(Path(parsed.json), table_as_json(results))
+            write_json(Path(parsed.json), table)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -23,8 +23,9 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes, ProcessLostError
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
 from train_RL_agents.device.placement import check_own_gpu, choose_device
-from train_RL_agents.evaluation.episodes import StageResult, print_table
 from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
+from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError

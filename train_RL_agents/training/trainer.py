@@ -19,7 +19,7 @@ from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.episodes import StageResult, table_as_json
+from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
