@@ -30,13 +30,13 @@ def place_scenarios(env: MarineNavEnv, scenarios: Sequence[Scenario], seed: int)
         generator = np.random.default_rng((seed, index))
         for i, item in enumerate(scenario.buoys):
             buoy[:, i, index] = (*item.position, item.radius)
-        for i, item in enumerate(scenario.vortices):
-            vortex[:, i, index] = (*item.position, item.circulation)
+        for i, spin in enumerate(scenario.vortices):
+            vortex[:, i, index] = (*spin.position, spin.circulation)
         for i, vessel in enumerate(scenario.vessels):
             reach = (scenario.offset_m, scenario.offset_m, scenario.offset_deg)
             moved = generator.uniform(-1.0, 1.0, 3) * reach
-            state = _state(vessel, moved, vortex[:, :, index], env.config)
-            for name, value in state.items():
+            start = _state(vessel, moved, vortex[:, :, index], env.config)
+            for name, value in start.items():
                 robot[ROBOT_FIELDS.index(name), i, index] = value
             active[i, index] = STATUS_ACTIVE
     state = env.state
