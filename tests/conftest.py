@@ -12,6 +12,7 @@ SLOW = (
     "tests/marinenav_env/kernel/test_core.py",
     "tests/scripts/",
     "tests/test_build.py",
+    "tests/test_cuda_objects.py",
     "tests/test_makefile.py",
     "tests/train_RL_agents/agents/test_adding_an_agent.py",
     "tests/train_RL_agents/agents/test_small_problems.py",
