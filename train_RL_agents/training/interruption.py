@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 
+from train_RL_agents.device.distributed import ProcessLostError
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
 MESSAGE = b"\nstopping after this iteration, saving ...\n"  # on a line of its own, below the bar
@@ -37,7 +39,9 @@ class Interruption:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._restore()
+        # torchrun ends what is left of a run that lost a process: let it say first what it lost.
+        if not isinstance(error, ProcessLostError):
+            self._restore()
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number)
