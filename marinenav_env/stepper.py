@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.state import StepBuffers
+from marinenav_env.envs.base import KernelEnv
+from marinenav_env.kernel.state import StepBuffers
 
 
 class Stepper:
@@ -30,7 +30,7 @@ class Stepper:
             Python: who replays one sets it to what the graph has left.
     """
 
-    def __init__(self, env: MarineNavEnv, *, restarts: bool = True) -> None:
+    def __init__(self, env: KernelEnv, *, restarts: bool = True) -> None:
         self.env, self.restarts, self.parity = env, restarts, 0
         self._buffers = (env.make_buffers(), env.make_buffers())
         self._stepped = False
@@ -61,7 +61,7 @@ class Stepper:
         """Take one decision in every world.
 
         Args:
-            action: as in `MarineNavEnv.step_into`.
+            action: as in `KernelEnv.step_into`.
 
         Returns:
             What the decision brought, with the true next observation.

@@ -15,7 +15,9 @@ from rich.console import Console
 
 from train_RL_agents.config.build import Policy
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.evaluation.episodes import Evaluation, print_table, table_as_json
+from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.results import table_as_json
+from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.policies.load import policy_file, read_policy
 from train_RL_agents.policies.pretrained import write_pretrained

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from marinenav_env.fields import ConfigError
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.evaluation.episodes import Evaluation, StageResult, print_table, table_as_json
+from train_RL_agents.evaluation.against import compare, print_comparison
+from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.figures import draw_trajectories
+from train_RL_agents.evaluation.results import StageResult, table_as_json
+from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -51,6 +54,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         action=argparse.BooleanOptionalAction,
         help="multiply that share by the closest surface distance / 10 m, at most 1",
     )
+    parser.add_argument(
+        "--against",
+        metavar="PATH",
+        help="evaluate this policy in the same worlds too, and print the paired differences",
+    )
     parser.add_argument("--json", metavar="OUT", help="write the table to this file")
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -68,15 +76,9 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
-        ConfigError: a risk level is out of its bounds, or does not enter when the agent acts;
-            or a picture is asked of a policy that needs several frames.
+        ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
     """
     agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
-    if arguments.picture and config.stack_k > 1:
-        raise ConfigError(
-            f"--picture is {arguments.picture!r}: the policy observes stack_k = {config.stack_k} "
-            "decisions, and episodes are drawn of those that observe 1; leave it out"
-        )
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
@@ -91,19 +93,44 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
         by_mean = evaluation.run(functools.partial(agent.act, mean=True))
         print_table(by_mean, f"{title}, mean actions", console)
     if arguments.picture:
-        stages = config.evaluation.stages
-        draw_trajectories(agent, config.env, stages, arguments.seed, Path(arguments.picture))
+        draw_trajectories(agent, config, arguments.seed, Path(arguments.picture))
     return results
+
+
+def evaluate_against(
+    arguments: argparse.Namespace, results: list[StageResult], console: Console
+) -> dict[str, Any]:
+    """Evaluate another policy in the worlds of ``results``; print and return the differences.
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+    """
+    device = choose_device(arguments.device)
+    _, config = load_policy(arguments.checkpoint, device)
+    other, other_config = load_policy(arguments.against, device)
+    config = dataclasses.replace(config, stack_k=other_config.stack_k)
+    episodes = (arguments.episodes,) * len(config.evaluation.stages)
+    evaluation = Evaluation.of_agent(other, config, episodes, seed=arguments.seed)
+    others = evaluation.run(other.act)
+    print_table(others, f"{other.name}, the same episodes", console)
+    compared = [compare(first, second) for first, second in zip(results, others, strict=True)]
+    print_comparison(results, compared, arguments.against, console)
+    table = table_as_json(others)["stages"]
+    stages = [row | {"paired": paired} for row, paired in zip(table, compared, strict=True)]
+    return {"checkpoint": arguments.against, "stages": stages}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        results = evaluate(parsed, Console())
+        console = Console()
+        results = evaluate(parsed, console)
+        table = table_as_json(results)
+        if parsed.against:
+            table["against"] = evaluate_against(parsed, results, console)
         if parsed.json:
-            content = json.dumps(table_as_json(results), indent=1).encode()
-            write_atomically(Path(parsed.json), lambda file: file.write(content))
+            write_json(Path(parsed.json), table)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

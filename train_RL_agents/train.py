@@ -23,8 +23,9 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes, ProcessLostError
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
 from train_RL_agents.device.placement import check_own_gpu, choose_device
-from train_RL_agents.evaluation.episodes import StageResult, print_table
 from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
+from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -110,12 +111,10 @@ def train_one(
         """Print the table and draw the trajectories."""
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
-        if config.stack_k == 1:
-            picture = output_dir / TRAJECTORIES
-            stages = config.evaluation.stages
-            draw_trajectories(trainer.learner.agent, config.env, stages, config.seed, picture)
-            receiver.show_picture("trajectories", picture, step=trainer.counters.step)
-            print(f"picture: {picture}")
+        picture = output_dir / TRAJECTORIES
+        draw_trajectories(trainer.learner.agent, config, config.seed, picture)
+        receiver.show_picture("trajectories", picture, step=trainer.counters.step)
+        print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
     try:
@@ -235,9 +234,8 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
         return_freed_memory()
     complete = [folder for folder in folders if (folder / EVALUATION).exists()]
     if processes.first and complete:
-        points = multi_seed.joint_curve(complete)
         title = f"{configs[0].agent}, {len(complete)} seeds"
-        multi_seed.draw_curve(points, title, output_dir / multi_seed.CURVE)
+        multi_seed.draw_curve(complete, title, output_dir / multi_seed.CURVE)
         print(f"joint curve: {output_dir / multi_seed.CURVE}")
     if diverged:
         raise DivergedRunError("\n".join(diverged))

@@ -2,8 +2,10 @@
 
 #include <cstring>
 
-#include "cpu_launcher.h"
-#include "simulator_ops.h"
+#include "envs.h"
+#include "kernel/binding.h"
+#include "kernel/cpu_launcher.h"
+#include "marine/water_op.h"
 
 namespace marinenav {
 namespace {
@@ -35,6 +37,9 @@ struct CpuBackend {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(marinenav, CPU, m) { register_kernels<CpuBackend>(m); }
+TORCH_LIBRARY_IMPL(marinenav, CPU, m) {
+  register_kernels<CpuBackend, Envs>(m);
+  m.impl("water", &water<CpuBackend, Envs>);
+}
 
 }  // namespace marinenav

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchrl.envs import EnvBase
-
+from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.classic import CartPoleEnv
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError, nearest
 
-ENVIRONMENTS: dict[str, type[EnvBase]] = {"marine": MarineNavEnv}
+ENVIRONMENTS: dict[str, type[KernelEnv]] = {"marine": MarineNavEnv, "cartpole": CartPoleEnv}
 
 
-def make(name: str = "marine", **options: Any) -> EnvBase:
+def make(name: str = "marine", **options: Any) -> KernelEnv:
     """Return a new environment.
 
     Args:

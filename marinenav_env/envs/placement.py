@@ -13,10 +13,12 @@ from marinenav_env.config import (
     PerceptionConfig,
     ScenarioConfig,
 )
+from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import Context, SimulatorState, Slots, StepBuffers
+from marinenav_env.envs.state import SPEC, marine_tables
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
+from marinenav_env.kernel.state import Context, State, StepBuffers
 
 TRIAL_WORLDS = 256
 LEAST_SHARE = 0.5
@@ -67,14 +69,18 @@ def place_trial_worlds(
     config = EnvConfig(
         perception=PerceptionConfig().noiseless(), scenario=scenario, current=current
     )
-    place = {"device": torch.device("cpu"), "dtype": torch.float32}
-    slots = Slots(stage.robots, stage.buoys, stage.vortices)
-    state = SimulatorState.allocate(
-        TRIAL_WORLDS, slots, (stage,), config.perception.radius_kappa, statistics=False, **place
+    state = State(
+        SPEC.name,
+        {"robots": stage.robots, "buoys": stage.buoys, "vortices": stage.vortices, "stages": 1},
+        marine_tables((stage,), config),
+        Context(SPEC.pack(config.named_numbers()), 0, 0),
+        worlds=TRIAL_WORLDS,
+        statistics=False,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
     )
-    out = StepBuffers.allocate(TRIAL_WORLDS, stage.robots, 1, **place)
-    alive = torch.zeros_like(out.acted)
-    context = Context(ops.pack_params(config.named_numbers()), 0, 0)
-    ops.reset(state, None, out, alive, context, skip_if_empty=False)
+    alive = torch.zeros(TRIAL_WORLDS, stage.robots, dtype=torch.bool)
+    out = StepBuffers.allocate(SPEC.name, Observation, alive, 1, dtype=torch.float32)
+    ops.reset(state, None, out, skip_if_empty=False)
     rows = [state.world_field(name)[:TRIAL_WORLDS] for name in ("robots", "vortices", "buoys")]
     return torch.stack(rows).numpy()

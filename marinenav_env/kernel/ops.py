@@ -1,22 +1,23 @@
 """The simulator's torch operators: typed wrappers with their fake kernels side by side.
 
 The operators change their arguments in place and return nothing, so a fake kernel has nothing to
-compute; the schemas in `csrc/ops.cpp` mark what is written.
+compute; the schemas in `csrc/ops.cpp` mark what is written. One operator serves every environment:
+it takes lists of tensors and checks them against the specification of the one it is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.kernel.spec import KernelSpec
 
 if TYPE_CHECKING:
-    from marinenav_env.envs.state import Context, SimulatorState, StepBuffers
+    from marinenav_env.kernel.state import State, StepBuffers
 
 
 def _load_library() -> None:
@@ -33,39 +34,18 @@ def _load_library() -> None:
 _load_library()
 _ops = torch.ops.marinenav
 
+ROW_ALIGNMENT: int = _ops.row_alignment()
+ENVIRONMENTS: tuple[str, ...] = tuple(_ops.environments().split())
 
-PARAM_NAMES: tuple[str, ...] = tuple(_ops.param_names().split())
-"""Parameters in the order in which the operators take them."""
 
-
-def pack_params(named: Iterable[tuple[str, float]]) -> list[float]:
-    """Return parameters as the operators take them.
-
-    Args:
-        named: name and value of every parameter of `PARAM_NAMES`, in any order.
+@functools.cache
+def describe(env: str) -> KernelSpec:
+    """Return the specification of an environment.
 
     Raises:
-        ImportError: the operators know other parameters.
+        RuntimeError: no environment has this name.
     """
-    values = dict(named)
-    strange = sorted(set(values).symmetric_difference(PARAM_NAMES))
-    if strange:
-        raise ImportError(
-            "marinenav's operators were built from another version of the parameters (only one side"
-            f" knows {strange[:3]}): run `make` to rebuild them"
-        )
-    return [values[name] for name in PARAM_NAMES]
-
-
-pack_params(EnvConfig().named_numbers())  # fails at import, not at the first environment
-
-ROW_ALIGNMENT: int = _ops.row_alignment()
-NOISE_TABLE_SIZE: int = _ops.noise_table_size()
-
-
-def field_names(of: str) -> tuple[str, ...]:
-    """Names of the fields of the state tensor `of`: robot, world, outcome, stats or stage."""
-    return tuple(_ops.field_names(of).split())
+    return KernelSpec.parse(env, _ops.describe(env))
 
 
 def has_cuda() -> bool:
@@ -95,40 +75,24 @@ def _philox_fake(counter: Tensor, key0: int, key1: int) -> Tensor:
     return torch.empty_like(counter)
 
 
-def step(
-    state: SimulatorState,
-    action: Tensor,
-    previous: StepBuffers,
-    out: StepBuffers,
-    alive: Tensor,
-    context: Context,
-) -> None:
-    """One decision of every world: motion, observation, reward, ends.
+def step(state: State, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
+    """Take one decision in every world: motion, observation, reward, ends.
 
     Args:
         state: changed in place.
-        action: [W, R, 2] real in [-1, 1], or [W, R] int64 in 0..24.
+        action: [W, R, continuous] real in [-1, 1], or [W, R] int64 indices.
         previous: holds the observation before the step (read for older frames only).
         out: written whole; `out.obs` is the true next observation.
-        alive: [W, R] bool, written: robots that act in the coming decision.
-        context: parameters, seed and first world.
     """
     _ops.step(
-        *state.tensors(),
+        state.env,
+        state.changing,
+        state.tables,
         action,
-        *previous.frames,
-        *out.frames,
-        out.reward,
-        out.acted,
-        out.terminated,
-        out.truncated,
-        alive,
-        out.done,
-        out.world_terminated,
-        out.world_truncated,
-        context.params,
-        context.seed,
-        context.first_world,
+        previous.frame_list,
+        out.frame_list,
+        out.result_list,
+        *state.context,
     )
 
 
@@ -137,34 +101,24 @@ def _step_fake(*_: object) -> None:
     return None
 
 
-def reset(
-    state: SimulatorState,
-    only: Tensor | None,
-    out: StepBuffers,
-    alive: Tensor,
-    context: Context,
-    *,
-    skip_if_empty: bool,
-) -> None:
-    """Places worlds anew and observes them.
+def reset(state: State, only: Tensor | None, out: StepBuffers, *, skip_if_empty: bool) -> None:
+    """Place worlds anew and observe them.
 
     Args:
         state: changed in place.
         only: [W] bool, the worlds to place; None for all. Other worlds' rows stay untouched.
-        out: only the observation rows of the placed worlds are written.
-        alive: [W, R] bool, rows of the placed worlds written.
-        context: parameters, seed and first world.
+        out: only the observation rows of the placed worlds and their rows of `alive` are written.
         skip_if_empty: look at `only` first and launch nothing if it is all False (CPU; on CUDA
             the host may not look, so the kernels always run and each thread leaves at once).
     """
     _ops.reset(
-        *state.tensors(),
+        state.env,
+        state.changing,
+        state.tables,
         only,
-        *out.frames,
-        alive,
-        context.params,
-        context.seed,
-        context.first_world,
+        out.frame_list,
+        out.alive,
+        *state.context,
         skip_if_empty,
     )
 
@@ -174,22 +128,38 @@ def _reset_fake(*_: object) -> None:
     return None
 
 
-def observe(state: SimulatorState, only: Tensor | None, out: StepBuffers, context: Context) -> None:
-    """Writes the observation of worlds as they stand (arguments as in `reset`).
+def observe(state: State, only: Tensor | None, out: StepBuffers) -> None:
+    """Write the observation of worlds as they stand (arguments as in `reset`).
 
     Sensor noise depends on the world, episode, step and robot only, so this gives the numbers
     that the step before gave; older frames repeat the present one.
     """
-    _ops.observe(
-        *state.tensors(),
-        only,
-        *out.frames,
-        context.params,
-        context.seed,
-        context.first_world,
-    )
+    _ops.observe(state.env, state.changing, state.tables, only, out.frame_list, *state.context)
 
 
 @torch.library.register_fake("marinenav::observe")
 def _observe_fake(*_: object) -> None:
+    return None
+
+
+def water(state: State, position: Tensor) -> Tensor:
+    """Return the velocity of the water.
+
+    Args:
+        state: of a marine environment.
+        position: [W, N, 2], x and y in m.
+
+    Returns:
+        [W, N, 2] in m/s, world frame.
+
+    Raises:
+        RuntimeError: the environment has no water, or the positions another shape.
+    """
+    velocity = torch.empty_like(position)
+    _ops.water(state.env, state.changing, state.tables, position, velocity, state.context.params)
+    return velocity
+
+
+@torch.library.register_fake("marinenav::water")
+def _water_fake(*_: object) -> None:
     return None

@@ -1,5 +1,5 @@
 // Prints the block size that the argument asks for (none: unset); exit status 1 if it is refused.
-#include "block_size.h"
+#include "kernel/block_size.h"
 
 #include <cstdio>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu_launcher.h"
+#include "kernel/cpu_launcher.h"
 
 namespace marinenav::test {
 

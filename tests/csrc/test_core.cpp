@@ -64,14 +64,14 @@ struct RacingPhase {
   static constexpr bool kPerRobot = true;
   State<float> s;
   void operator()(int r, int w) const {
-    *s.robot_at(kX, r, w) += *s.robot_at(kX, (r + 1) % s.robots, w);
+    *s.robot_at(Robot::kX, r, w) += *s.robot_at(Robot::kX, (r + 1) % s.robots, w);
   }
 };
 
 void test_shuffling_reveals_a_race(const Inputs& inputs) {
   uint64_t digests[2];
   for (int shuffle = 0; shuffle < 2; ++shuffle) {
-    Worlds<float> worlds(inputs, kCases[0].shape);
+    TestWorlds<float> worlds(inputs, kCases[0].shape);
     for (size_t i = 0; i < worlds.robot.size(); ++i) worlds.robot[i] = static_cast<float>(i);
     const RacingPhase phase{worlds.state(3)};
     if (shuffle != 0) {
@@ -91,27 +91,27 @@ template <class V, class T = Scalar<V>>
 void test_bad_actions(const Inputs& inputs, const std::string& type) {
   const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
   const T continuous[] = {nan, inf, -inf, -nan};
-  const int64_t discrete[] = {-1, kDiscreteActions, std::numeric_limits<int64_t>::max(),
+  const int64_t discrete[] = {-1, Env::kDiscrete, std::numeric_limits<int64_t>::max(),
                               std::numeric_limits<int64_t>::min()};
   bool counted = true, unchanged = true;
   for (int kind = 0; kind < 2; ++kind) {
-    Worlds<T> worlds(inputs, kCases[0].shape);
+    TestWorlds<T> worlds(inputs, kCases[0].shape);
     const State<T> s = worlds.state(3);
-    run_reset<V>(InOrder{}, s, worlds.params, nullptr, worlds.odd.view(), 1, worlds.alive.data());
+    run_reset<Env, V>(InOrder{}, s, worlds.params, nullptr, worlds.odd.view(), 1, worlds.alive.data());
     for (size_t i = 0; i < worlds.discrete.size(); ++i) {
       worlds.continuous[2 * i + i % 2] = continuous[i % 4];
       worlds.discrete[i] = discrete[i % 4];
     }
     const ActionView<T> action{kind == 0 ? worlds.continuous.data() : nullptr,
                                kind == 0 ? nullptr : worlds.discrete.data()};
-    run_step<V>(InOrder{}, s, worlds.params, action, worlds.odd.view(), worlds.even.view(), 1,
+    run_step<Env, V>(InOrder{}, s, worlds.params, action, worlds.odd.view(), worlds.even.view(), 1,
                 worlds.results());
     for (int r = 0; r < s.robots; ++r) {
       for (int w = 0; w < s.worlds; ++w) {
         const bool acted = worlds.acted.data()[w * s.robots + r];
         counted = counted && *s.bad_at(r, w) == (acted ? 1 : 0);
-        unchanged = unchanged && *s.robot_at(kLeftThrust, r, w) == T(0) &&
-                    *s.robot_at(kRightThrust, r, w) == T(0);
+        unchanged = unchanged && *s.robot_at(Robot::kLeftThrust, r, w) == T(0) &&
+                    *s.robot_at(Robot::kRightThrust, r, w) == T(0);
       }
     }
   }
@@ -129,7 +129,8 @@ int main() {
   for (double& x : inputs.params) std::cin >> x;
   for (double& x : inputs.radius_noise) std::cin >> x;
   if (!std::cin) {
-    std::fprintf(stderr, "expected %d parameters and %d quantiles\n", kParamCount, kNoiseTable + 1);
+    std::fprintf(stderr, "expected %zu parameters and %d quantiles\n", kParamNames.size(),
+                 kNoiseTable + 1);
     return 2;
   }
   // Short episodes in a narrow space, so that every kind of end happens.

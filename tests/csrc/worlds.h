@@ -9,19 +9,30 @@
 #include <string>
 #include <vector>
 
-#include "core/launch.h"
+#include "marine/env.h"
+#include "marine/task.h"
+#include "marine/vessels/wamv16.h"
+#include "marine/water/vortices.h"
 
 namespace marinenav::test {
 
+using Env = MarineEnv<Wamv16, NearestObjects, NavigationTask, Vortices>;
+using Robot = Env::Robot;
+using World = Env::World;
+using Stat = Env::Stat;
+template <class T>
+using State = Env::State<T>;
+
+inline const std::vector<std::string> kParamNames = param_names<Env>();
+
 /// The caller's configuration: what Python passes to the operators.
 struct Inputs {
-  std::vector<double> params = std::vector<double>(kParamCount);
+  std::vector<double> params = std::vector<double>(kParamNames.size());
   std::vector<double> radius_noise = std::vector<double>(kNoiseTable + 1);
 
   double& param(const std::string& name) {
-    const std::vector<std::string> names = param_names();
-    for (int i = 0; i < kParamCount; ++i)
-      if (name == names[i]) return params[i];
+    for (size_t i = 0; i < kParamNames.size(); ++i)
+      if (name == kParamNames[i]) return params[i];
     std::fprintf(stderr, "no parameter %s\n", name.c_str());
     std::abort();
   }
@@ -52,33 +63,33 @@ struct Flags {
 
 template <class T>
 struct ObservationRows {
-  std::vector<T> ego, objects, mask;
-  explicit ObservationRows(const Shape& n)
-      : ego(size_t(n.worlds) * n.robots * n.frames * kEgoFeatures),
-        objects(size_t(n.worlds) * n.robots * n.frames * kObjects * kObjectFeatures),
-        mask(size_t(n.worlds) * n.robots * n.frames * kObjects) {}
-  ObservationView<T> view() { return {ego.data(), objects.data(), mask.data()}; }
+  std::vector<T> entry[Env::kEntries];
+  explicit ObservationRows(const Shape& n) {
+    for (int k = 0; k < Env::kEntries; ++k)
+      entry[k].resize(size_t(n.worlds) * n.robots * n.frames * Env::entry_size(k));
+  }
+  ObservationView<Env, T> view() { return {entry[0].data(), entry[1].data(), entry[2].data()}; }
 };
 
 template <class T>
-struct Worlds {
+struct TestWorlds {
   Shape n;
   int stride;
-  Params<T> params;
+  Env::Params<T> params;
   std::vector<T> robot, buoy, core, outcome, stats, stage, radius_noise, reward, continuous;
   std::vector<int32_t> status, bad, world;
   std::vector<int64_t> discrete;
   ObservationRows<T> even, odd;
   Flags acted, terminated, truncated, alive, done, world_terminated, world_truncated;
 
-  Worlds(const Inputs& inputs, const Shape& shape)
+  TestWorlds(const Inputs& inputs, const Shape& shape)
       : n(shape),
         stride((n.worlds + kRowAlignment - 1) / kRowAlignment * kRowAlignment),
-        params(Params<T>::from_flat(inputs.params.data())),
-        robot(size_t(kRobotFields) * n.robots * stride),
+        params(unpack_params<Env, T>(inputs.params.data())),
+        robot(size_t(Robot::kCount) * n.robots * stride),
         buoy(size_t(3) * n.buoys * stride),
         core(size_t(3) * n.cores * stride),
-        outcome(size_t(kOutcomeFields) * stride),
+        outcome(size_t(Env::Outcome::kCount) * stride),
         stage({T(n.robots), T(n.cores), T(n.buoys), T(20), T(n.robots - 1), T(0), T(n.buoys), T(30),
                T(2), T(n.cores), T(0), T(10)}),
         radius_noise(inputs.radius_noise.begin(), inputs.radius_noise.end()),
@@ -86,7 +97,7 @@ struct Worlds {
         continuous(size_t(n.worlds) * n.robots * 2),
         status(size_t(n.robots) * stride),
         bad(size_t(n.robots) * stride),
-        world(size_t(kWorldFields) * stride),
+        world(size_t(World::kCount) * stride),
         discrete(size_t(n.worlds) * n.robots),
         even(n),
         odd(n),
@@ -97,24 +108,31 @@ struct Worlds {
         done(n.worlds),
         world_terminated(n.worlds),
         world_truncated(n.worlds) {
-    stats.resize(stage.size() / kStageFields * kStatFields * stride);
+    stats.resize(stage.size() / Env::Stage::kCount * Stat::kCount * stride);
     for (int w = 0; w < n.worlds; ++w)
-      world[size_t(kNextStage) * stride + w] = w % static_cast<int>(stage.size() / kStageFields);
+      world[size_t(World::kNextStage) * stride + w] = w % static_cast<int>(stage.size() / Env::Stage::kCount);
   }
 
-  State<T> state(uint32_t seed) {
-    return {n.worlds,       stride,       n.robots,     n.buoys,
-            n.cores,        static_cast<int>(stage.size() / kStageFields),
-            robot.data(),   status.data(), bad.data(),  buoy.data(),
-            core.data(),    world.data(), outcome.data(), stats.data(),
-            stage.data(),   radius_noise.data(), seed,   7u,
-            100u};
+  Tables tables(uint32_t seed) {
+    Tables t;
+    t.set_size("worlds", n.worlds), t.set_size("stride", stride), t.set_size("robots", n.robots);
+    t.set_size("buoys", n.buoys), t.set_size("vortices", n.cores);
+    t.set_size("stages", stage.size() / Env::Stage::kCount);
+    t.add("robot", robot.data()), t.add("status", status.data()), t.add("bad", bad.data());
+    t.add("buoy", buoy.data()), t.add("vortex", core.data()), t.add("world", world.data());
+    t.add("outcome", outcome.data()), t.add("stats", stats.data()), t.add("stage", stage.data());
+    t.add("radius_noise", radius_noise.data());
+    t.add("reward", reward.data()), t.add("acted", acted.data());
+    t.add("terminated", terminated.data()), t.add("truncated", truncated.data());
+    t.add("alive", alive.data()), t.add("done", done.data());
+    t.add("world_terminated", world_terminated.data());
+    t.add("world_truncated", world_truncated.data());
+    t.seed = seed | uint64_t{7} << 32;
+    t.first_world = 100;
+    return t;
   }
-  StepView<T> results() {
-    return {reward.data(),      acted.data(),          terminated.data(), truncated.data(),
-            alive.data(),        done.data(),           world_terminated.data(),
-            world_truncated.data()};
-  }
+  State<T> state(uint32_t seed) { return State<T>(tables(seed)); }
+  StepView<T> results() { return StepView<T>(tables(0)); }
 
   /// All bits of the worlds that exist: a padded world's lanes may hold anything.
   uint64_t digest() {
@@ -125,7 +143,8 @@ struct Worlds {
     rows(robot), rows(buoy), rows(core), rows(outcome), rows(stats), rows(status), rows(bad),
         rows(world);
     auto whole = [&](const auto& tensor) { d.add(tensor.data(), tensor.size()); };
-    for (ObservationRows<T>* o : {&even, &odd}) whole(o->ego), whole(o->objects), whole(o->mask);
+    for (ObservationRows<T>* o : {&even, &odd})
+      for (const auto& entry : o->entry) whole(entry);
     whole(reward);
     for (Flags* f : {&acted, &terminated, &truncated, &alive, &done, &world_terminated,
                      &world_truncated})
@@ -151,27 +170,27 @@ struct Rollout {
 template <class V, class Launcher, class T = Scalar<V>>
 Rollout rollout(const Inputs& inputs, const Shape& shape, bool discrete, int steps,
                 const Launcher& launcher, uint32_t seed = 3) {
-  Worlds<T> worlds(inputs, shape);
+  TestWorlds<T> worlds(inputs, shape);
   const State<T> s = worlds.state(seed);
   const ActionView<T> action{discrete ? nullptr : worlds.continuous.data(),
                              discrete ? worlds.discrete.data() : nullptr};
   Rollout result;
-  run_reset<V>(launcher, s, worlds.params, nullptr, worlds.odd.view(), shape.frames,
+  run_reset<Env, V>(launcher, s, worlds.params, nullptr, worlds.odd.view(), shape.frames,
                worlds.alive.data());
   result.digests.push_back(worlds.digest());
   for (int t = 0; t < steps; ++t) {
     for (size_t i = 0; i < worlds.discrete.size(); ++i) {
       const uint32_t at = static_cast<uint32_t>(i);
-      worlds.discrete[i] = static_cast<int64_t>(hashed(t, at) * kDiscreteActions);
+      worlds.discrete[i] = static_cast<int64_t>(hashed(t, at) * Env::kDiscrete);
       worlds.continuous[2 * i] = static_cast<T>(hashed(t, at) * 2.4 - 1.2);
       worlds.continuous[2 * i + 1] = static_cast<T>(hashed(t, at + 1000) * 2.4 - 1.2);
     }
     ObservationRows<T>& before = t % 2 == 0 ? worlds.odd : worlds.even;
     ObservationRows<T>& after = t % 2 == 0 ? worlds.even : worlds.odd;
-    run_step<V>(launcher, s, worlds.params, action, before.view(), after.view(), shape.frames,
+    run_step<Env, V>(launcher, s, worlds.params, action, before.view(), after.view(), shape.frames,
                 worlds.results());
     result.digests.push_back(worlds.digest());
-    run_reset<V>(launcher, s, worlds.params, worlds.done.data(), after.view(), shape.frames,
+    run_reset<Env, V>(launcher, s, worlds.params, worlds.done.data(), after.view(), shape.frames,
                  worlds.alive.data());
     result.digests.push_back(worlds.digest());
   }
@@ -181,9 +200,9 @@ Rollout rollout(const Inputs& inputs, const Shape& shape, bool discrete, int ste
       for (int w = 0; w < s.worlds; ++w) sum += *s.stat_at(stage, field, w);
     return static_cast<int64_t>(sum);
   };
-  result.reached = booked(kReachedSum);
-  result.collided = booked(kCollidedSum);
-  result.timeouts = booked(kTimeouts);
+  result.reached = booked(Stat::kReachedSum);
+  result.collided = booked(Stat::kCollidedSum);
+  result.timeouts = booked(Stat::kTimeouts);
   return result;
 }
 

@@ -13,12 +13,11 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import (
     CONTINUOUS_ACTIONS,
     DISCRETE_ACTIONS,
-    INFO_FIELDS,
     MarineNavEnv,
 )
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import StepBuffers
 from marinenav_env.kernel import ops
+from marinenav_env.kernel.state import StepBuffers
 
 CROWDED = Stage(robots=5, vortices=2, buoys=3, min_distance_m=12.0)
 SPARSE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=20.0)
@@ -43,7 +42,7 @@ def quiet(config: EnvConfig) -> EnvConfig:
 def actions(env: MarineNavEnv, step: int, key: int = 5) -> Tensor:
     """Random actions that depend on the global world index, the robot and the step only."""
     place = {"device": env.device, "dtype": torch.int64}
-    world = torch.arange(env.worlds, **place) + env._context.first_world
+    world = torch.arange(env.worlds, **place) + env.state.context.first_world
     counter = torch.zeros(env.worlds, env.robots, 4, **place)
     counter[..., 0] = world[:, None]
     counter[..., 1] = torch.arange(env.robots, **place)
@@ -59,7 +58,7 @@ def snapshot(out: StepBuffers) -> dict[str, Tensor]:
     """Copies of everything in step buffers."""
     rows = {f"obs.{name}": value for name, value in out.obs._asdict().items()}
     for field in dataclasses.fields(out):
-        if field.name not in ("frames", "obs"):
+        if field.name not in ("frames", "frame_list", "result_list", "obs", "alive"):
             rows[field.name] = getattr(out, field.name)
     return {name: value.clone() for name, value in rows.items()}
 
@@ -77,7 +76,7 @@ def episodes(env: MarineNavEnv, steps: int) -> Iterator[dict[str, Tensor]]:
         env.step_into(actions(env, t), previous, out)
         row = snapshot(out)
         row["stage"] = env.stage_of_worlds().clone()
-        for name in INFO_FIELDS:
+        for name in env.info_fields:
             row[f"info.{name}"] = env.state.robot_field(name)[:, : env.worlds].T.clone()
         env.reset_into(out, out.done)
         yield row | _current(env, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -78,8 +79,7 @@ class Processes:
         if self.size == 1:
             return
         for tensor in tensors:
-            group = self._group(tensor)
-            self.exchange(lambda tensor=tensor, group=group: dist.broadcast(tensor, 0, group))
+            self.exchange(functools.partial(dist.broadcast, tensor, 0, self._group(tensor)))
 
     def gather(self, text: str) -> list[str]:
         """Return the text of every process, by rank.

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.marine import DISCRETE_ACTIONS, MarineNavEnv
-from marinenav_env.envs.state import STATS, StepBuffers
+from marinenav_env.envs.state import STATS
+from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.reductions import Histogram, Mean
 

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 HEADLINE = (
     "evaluation/success",
     "evaluation, */success",
+    "evaluation/near_miss_vessel",
     "final evaluation/success",
     "train/success",
     "train/collision",

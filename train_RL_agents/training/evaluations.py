@@ -5,7 +5,9 @@ from __future__ import annotations
 from marinenav_env.envs.scenarios import labels_of
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.evaluation.episodes import Evaluation, StageResult
+from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.metrics.reductions import Mean
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.training.counters import Counters
 
@@ -43,8 +45,13 @@ class RunEvaluation:
         evaluated = [name for name, count in names if count]
         step = counters.step
         with receiver.interval():
+            safety = {name: mean_safety(results, name) for name in HEADLINE_SAFETY}
             receiver.receive(
-                label, step=step, success=mean_success(results), elapsed_s=counters.elapsed_s
+                label,
+                step=step,
+                success=mean_success(results),
+                elapsed_s=counters.elapsed_s,
+                **safety,
             )
             for name, result in zip(evaluated, results, strict=True):
                 receiver.receive(f"{label}, {name}", step=step, **result.as_record())
@@ -53,6 +60,17 @@ class RunEvaluation:
     def _episodes(self, per_stage: tuple[int, ...]) -> Evaluation:
         seed = self._config.evaluation.seed
         return Evaluation.of_agent(self._agent, self._config, per_stage, seed=seed)
+
+
+HEADLINE_SAFETY = ("robot_success", "near_miss_vessel")
+"""Safety numbers of which the mean over the stages is recorded."""
+
+
+def mean_safety(results: list[StageResult], name: str) -> Mean:
+    """Return the mean over stages of a safety number, of those that have it."""
+    values = [result.safety[name]["value"] for result in results]
+    known = [value for value in values if value is not None]
+    return Mean(sum(known), len(known))
 
 
 def mean_success(results: list[StageResult]) -> float:

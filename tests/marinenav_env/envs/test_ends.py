@@ -10,7 +10,8 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import OUTCOME_FIELDS, STATS, StepBuffers
+from marinenav_env.envs.state import OUTCOME_FIELDS, STATS
+from marinenav_env.kernel.state import StepBuffers
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record
 
 TWO = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)

@@ -9,7 +9,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.marine import INFO_FIELDS, MarineNavEnv
+from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import STATS, Slots
 from tests.marinenav_env.rollouts import (
@@ -63,7 +63,7 @@ def test_full_info_reports_each_robot(device):
     """Progress, energy, phi and contact of the decision, under ("robots", "info")."""
     env = MarineNavEnv(30, stages=(CROWDED,), config=eventful(), device=device, info_mode="full")
     env.set_seed(1)
-    assert set(env.observation_spec["robots", "info"].keys()) == set(INFO_FIELDS)
+    assert set(env.observation_spec["robots", "info"].keys()) == set(env.info_fields)
     before = env.reset()
     before["robots", "action"] = actions(env, 0)
     after = env.step(before)["next"]

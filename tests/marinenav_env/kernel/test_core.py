@@ -18,7 +18,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.state import radius_noise_table
 from marinenav_env.kernel import ops
 
-PARAMS = ops.pack_params(EnvConfig().named_numbers())
+PARAMS = ops.describe("marine").pack(EnvConfig().named_numbers())
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "csrc" / "test_core.cpp"
 INCLUDES = (ROOT / "marinenav_env" / "csrc", PROGRAM.parent)

@@ -1,6 +1,5 @@
 """CUDA against the CPU, and against itself with other block sizes. Skipped without a GPU."""
 
-import dataclasses
 import hashlib
 import os
 import subprocess
@@ -44,12 +43,12 @@ def test_cuda_agrees_with_the_cpu_after_each_step(dtype, discrete):
         env.reset_into(pair[1])
     cpu, cuda = envs
     assert same_bits(cpu.state.world, cuda.state.world.cpu())
-    for name in ("buoy", "core", "robot"):
+    for name in ("buoy", "vortex", "robot"):
         a, b = getattr(cpu.state, name), getattr(cuda.state, name).cpu()
         torch.testing.assert_close(a, b, rtol=limit, atol=limit)
     for t in range(40):
-        for field in dataclasses.fields(cuda.state):
-            getattr(cuda.state, field.name).copy_(getattr(cpu.state, field.name))
+        for tensor in (*cuda.kernel_spec.state, *cuda.kernel_spec.tables):
+            getattr(cuda.state, tensor.name).copy_(getattr(cpu.state, tensor.name))
         outs = []
         for env, pair in zip(envs, buffers, strict=True):
             previous, out = pair[(t + 1) % 2], pair[t % 2]
@@ -87,7 +86,9 @@ def test_block_size_changes_no_bit():
     """What a race between threads would."""
     digests = []
     for size in (32, 256):  # beside the default in this process
-        program = "from tests.marinenav_env import test_cuda; print(test_cuda.rollout_digest())"
+        program = (
+            "from tests.marinenav_env.kernel import test_cuda; print(test_cuda.rollout_digest())"
+        )
         result = subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, "MARINENAV_BLOCK_SIZE": str(size)},

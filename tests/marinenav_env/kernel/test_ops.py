@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.classic import CartPoleEnv
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.kernel import ops
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
@@ -13,7 +14,7 @@ TENSOR_OPS = ("step", "reset", "observe")
 
 
 class Call:
-    """Arguments of an operator by name, in the schema's order."""
+    """Arguments of an operator; a tensor of a list is known by its own name."""
 
     def __init__(self, op: str, device: str, stack_k: int = 1, discrete: bool = False) -> None:
         self.op = getattr(OPS, op).default
@@ -28,30 +29,52 @@ class Call:
         self.previous, self.out = self.env.make_buffers(), self.env.make_buffers()
         if op != "reset":
             self.env.reset_into(self.previous)
-        frames = {f"previous_{k}": v for k, v in self.previous.frames._asdict().items()}
-        context = self.env._context._asdict()
+        state, spec = self.env.state, self.env.kernel_spec
+        results = {t.name: getattr(self.out, t.name) for t in spec.results}
         known = {
-            **{name: getattr(self.env.state, name) for name in self.env.state.__annotations__},
-            **frames,
-            **self.out.frames._asdict(),
-            **context,
+            **state.context._asdict(),
+            "env": state.env,
+            "state": state.named(),
+            "tables": {t.name: getattr(state, t.name) for t in spec.tables},
+            "previous": {f"previous {k}": v for k, v in self.previous.frames._asdict().items()},
+            "observation": self.out.frames._asdict(),
+            "results": results,
             "action": actions(self.env, 0),
             "only": torch.tensor([True, False, True, True, True], device=device),
             "alive": self.env.alive,
-            "reward": self.out.reward,
-            "acted": self.out.acted,
-            "terminated": self.out.terminated,
-            "truncated": self.out.truncated,
-            "done": self.out.done,
-            "world_terminated": self.out.world_terminated,
-            "world_truncated": self.out.world_truncated,
             "skip_if_empty": False,
         }
         self.args = {a.name: known[a.name] for a in self.op._schema.arguments}
 
+    def values(self, **changed: object) -> list:
+        """The operator's arguments, some of them or of their tensors changed."""
+        return [
+            [changed.get(k, v) for k, v in value.items()]
+            if isinstance(value, dict)
+            else changed.get(name, value)
+            for name, value in self.args.items()
+        ]
+
     def run(self, **changed: object) -> None:
-        """Calls the operator, some arguments changed."""
-        self.op(*(self.args | changed).values())
+        """Calls the operator."""
+        self.op(*self.values(**changed))
+
+    def tensors(self) -> dict[str, dict[str, torch.Tensor]]:
+        """Tensors of every argument that is one or a list of them."""
+        lists = {
+            name: value if isinstance(value, dict) else {name: value}
+            for name, value in self.args.items()
+        }
+        return {
+            name: value
+            for name, value in lists.items()
+            if all(isinstance(t, torch.Tensor) for t in value.values())
+        }
+
+    def named(self, name: str) -> object:
+        """An argument, or a tensor of one of the lists."""
+        lists = (value for value in self.args.values() if isinstance(value, dict))
+        return next((entries[name] for entries in lists if name in entries), self.args.get(name))
 
     def written(self) -> set[str]:
         """Names of the arguments that the schema marks as written."""
@@ -63,7 +86,7 @@ class Call:
 @pytest.mark.parametrize("op", TENSOR_OPS)
 def test_opcheck(op, discrete, device):
     call = Call(op, device, discrete=discrete)
-    torch.library.opcheck(call.op, tuple(call.args.values()))
+    torch.library.opcheck(call.op, tuple(call.values()))
 
 
 def test_opcheck_philox(device):
@@ -71,11 +94,21 @@ def test_opcheck_philox(device):
     torch.library.opcheck(OPS.philox.default, (counter, 1, 2))
 
 
+WRITTEN = {
+    "step": {"reward", "acted", "terminated", "truncated", "alive", "done", "world_terminated",
+             "world_truncated", "robot", "status", "bad", "world", "outcome", "stats"},
+    "reset": {"alive", "robot", "status", "buoy", "vortex", "world"},
+    "observe": {"robot"},
+}  # fmt: skip
+"""Tensors that an operator writes besides the observation."""
+
+
 @pytest.mark.parametrize("op", TENSOR_OPS)
-def test_schema_marks_exactly_what_is_written(op, device):
-    """Every tensor changes in some call if it is marked, and in none if it is not."""
+def test_schema_marks_what_is_written(op, device):
+    """Every tensor that should change does in some call, and no other; marked lists hold them."""
     call = Call(op, device)
-    tensors = {k: v for k, v in call.args.items() if isinstance(v, torch.Tensor)}
+    lists = call.tensors()
+    tensors = {name: tensor for entries in lists.values() for name, tensor in entries.items()}
     changed = set()
     for step in range(12):
         for name in ("reward", "ego", "objects", "mask"):
@@ -99,7 +132,8 @@ def test_schema_marks_exactly_what_is_written(op, device):
         }
         if op == "step" and step % 5 == 4:
             call.env.reset_into(call.previous)
-    assert changed == call.written()
+    assert changed == WRITTEN[op] | {"ego", "objects", "mask"}
+    assert {name for name, entries in lists.items() if changed & set(entries)} == call.written()
 
 
 def test_known_answers_of_philox(device):
@@ -128,8 +162,8 @@ WRONG = {
     "shape of the action": ("step", "action", lambda t: t[..., 0].clone(), "`action` has shape"),
     "state of another W": ("step", "world", lambda t: t.repeat(1, 2), "`world` has shape"),
     "frames": ("step", "objects", lambda t: t.repeat(1, 1, 2, 1, 1), "`objects` has shape"),
-    "dimensions": ("step", "ego", lambda t: t[..., 0], r"`ego` needs shape \[W, R, frames, 7\]"),
-    "rows of the state": ("observe", "status", lambda t: t[0], "`status` and `stage` need 2 dim"),
+    "dimensions": ("step", "ego", lambda t: t[..., 0], "`ego` has shape .* expected"),
+    "rows of the state": ("observe", "status", lambda t: t[0], "`status` has shape .* expected"),
     "dtype of an output": ("step", "done", lambda t: t.int(), "`done` has dtype Int, expected Boo"),
     "dtype of the action": ("step", "action", lambda t: t.double(), "`action` has dtype Double"),
     "dtype of the state": ("reset", "robot", lambda t: t.half(), "`robot` has dtype Half, exp"),
@@ -148,7 +182,7 @@ def test_wrong_argument_is_named(case, device):
     op, name, spoil, message = WRONG[case]
     call = Call(op, device)
     with pytest.raises(RuntimeError, match=f"marinenav: {message}"):
-        call.run(**{name: spoil(call.args[name])})
+        call.run(**{name: spoil(call.named(name))})
 
 
 @pytest.mark.skipif(
@@ -159,14 +193,14 @@ def test_wrong_argument_is_named(case, device):
 def test_argument_on_another_device_is_named(op, name):
     call = Call(op, "cuda")
     with pytest.raises(RuntimeError, match=f"`{name}` is on cpu, expected cuda:0"):
-        call.run(**{name: call.args[name].cpu()})
+        call.run(**{name: call.named(name).cpu()})
 
 
 @pytest.mark.parametrize("name", ["ego", "objects", "mask"])
 def test_stacked_frames_may_not_be_their_own_past(name, device):
     call = Call("step", device, stack_k=2)
-    with pytest.raises(RuntimeError, match=f"`{name}` and `previous_{name}` must not share memory"):
-        call.run(**{f"previous_{name}": call.args[name]})
+    with pytest.raises(RuntimeError, match=f"`{name}` and its previous one must not share memory"):
+        call.run(**{f"previous {name}": call.named(name)})
 
 
 def test_a_stage_that_wants_more_than_there_are_slots_fills_them(device):
@@ -182,7 +216,7 @@ def test_a_stage_that_wants_more_than_there_are_slots_fills_them(device):
 
 
 def test_philox_wants_four_words(device):
-    with pytest.raises(RuntimeError, match=r"`counter` has shape \[2, 3\], expected \[2, 4\]"):
+    with pytest.raises(RuntimeError, match=r"`counter` has shape \[2, 3\], expected \[N, 4\]"):
         ops.philox(torch.zeros(2, 3, dtype=torch.int64, device=device), (0, 0))
 
 
@@ -197,20 +231,54 @@ def test_philox_wants_a_key_of_32_bit_words(key, device):
         ops.philox(torch.zeros(1, 4, dtype=torch.int64, device=device), key)
 
 
-def test_unknown_fields_are_an_error():
-    with pytest.raises(RuntimeError, match="no fields called `boats`"):
-        ops.field_names("boats")
+def test_unknown_environments_are_an_error(device):
+    with pytest.raises(RuntimeError, match="no environment is called `boats`"):
+        ops.describe("boats")
+    with pytest.raises(RuntimeError, match="no environment is called `boats`"):
+        Call("reset", device).run(env="boats")
+
+
+def test_a_list_that_lacks_a_tensor_is_named(device):
+    call = Call("step", device)
+    del call.args["state"]["buoy"]
+    with pytest.raises(RuntimeError, match="`state` holds 7 tensors, expected 8"):
+        call.run()
 
 
 def test_parameters_are_packed_by_name():
     """Whatever order they come in, each lands in the place that the core gives its name."""
+    spec = ops.describe("marine")
     named = list(EnvConfig().named_numbers())
     distinct = [(name, float(i)) for i, (name, _) in enumerate(named)]
-    packed = ops.pack_params(reversed(distinct))
-    assert dict(zip(ops.PARAM_NAMES, packed, strict=True)) == dict(distinct)
+    packed = spec.pack(reversed(distinct))
+    assert dict(zip(spec.params, packed, strict=True)) == dict(distinct)
 
 
 @pytest.mark.parametrize("change", [lambda p: p[1:], lambda p: [*p, ("vessel.keel", 1.0)]])
 def test_parameters_that_one_side_lacks_are_refused(change):
     with pytest.raises(ImportError, match=r"only one side knows \['vessel\.(dt|keel)'\]"):
-        ops.pack_params(change(list(EnvConfig().named_numbers())))
+        ops.describe("marine").pack(change(list(EnvConfig().named_numbers())))
+
+
+def test_water_of_two_vortices(device):
+    """Outside a core Gamma / (2 pi d), inside it Gamma d / (2 pi r^2), and all add up."""
+    env = MarineNavEnv(2, stages=(CROWDED,), device=device, dtype=torch.float64)
+    env.state.vortex[:, 0, 0] = torch.tensor([10.0, 20.0, 6.0 * torch.pi])
+    env.state.vortex[:, 1, 0] = torch.tensor([10.0, 30.0, -2.0 * torch.pi])
+    points = [[10.0, 22.0], [10.25, 20.0], [12.0, 25.0]]
+    position = torch.tensor([points, points], device=device, dtype=torch.float64)
+    flow = ops.water(env.state, position).cpu()
+    assert not flow[1].any()
+    # 3 / 2 east of the first and 1 / 8 west of the second: both push north.
+    assert flow[0, 0].tolist() == pytest.approx([3.0 / 2.0 + 1.0 / 8.0, 0.0])
+    inside = 3.0 / 0.25 * 0.25
+    away = 0.0625 + 100.0
+    assert flow[0, 1].tolist() == pytest.approx([10.0 / away, -inside + 0.25 / away])
+    assert torch.equal(ops.water(env.state, position[:, :1].contiguous())[0, 0].cpu(), flow[0, 0])
+    opcheck = (env.state.env, env.state.changing, env.state.tables, position, flow.to(device))
+    torch.library.opcheck(OPS.water.default, (*opcheck, env.state.context.params))
+
+
+def test_only_a_marine_environment_has_water():
+    with pytest.raises(RuntimeError, match="`cartpole` has no water"):
+        ops.water(CartPoleEnv(1).state, torch.zeros(1, 1, 2))

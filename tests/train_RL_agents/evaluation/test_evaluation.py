@@ -12,18 +12,16 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import plain
+from tests.train_RL_agents.agent_samples import make_agent
+from tests.train_RL_agents.evaluation.trajectories import measured, vessel
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.evaluation import episodes
-from train_RL_agents.evaluation.episodes import (
-    Evaluation,
-    Outcomes,
-    StageResult,
-    print_table,
-    wilson_interval,
-)
+from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.results import Outcomes, StageResult
+from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run import checkpoint
@@ -33,7 +31,7 @@ from train_RL_agents.training.evaluations import RunEvaluation
 
 ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
 KEYS = ["robots", "vortices", "buoys", "min_distance_m", "episodes", "success", "success_ci95"]
-KEYS += ["collision", "timeout", "mean_time_s", "mean_energy"]
+KEYS += ["collision", "timeout", "mean_time_s", "mean_energy", "safety"]
 
 
 def idle(observation):
@@ -53,15 +51,11 @@ def evaluated(policy, stages=(ALONE,), episodes=(20,), seed=7):
     return make.run(policy), make
 
 
-@pytest.mark.parametrize(
-    ("successes", "low", "high"), [(8, 0.4902, 0.9433), (0, 0.0, 0.2775), (10, 0.7225, 1.0)]
-)
-def test_wilson_interval_of_ten(successes, low, high):
-    assert wilson_interval(successes, 10) == pytest.approx((low, high), abs=1e-4)
-
-
 def test_row_by_hand():
     success = torch.tensor([True, True, False, False])
+    columns = {"reached": torch.zeros(1), "collided": torch.zeros(1), "energy": torch.zeros(1)}
+    measures = measured([vessel((0, 0), 0, 1)])
+    measures = measures._replace(vessels=measures.vessels | columns)
     outcomes = Outcomes(
         success=success,
         collision=torch.tensor([False, False, True, False]),
@@ -70,7 +64,7 @@ def test_row_by_hand():
         energy=torch.tensor([100.0, 300.0, 1e9, 1e9]),
         episode_return=torch.zeros(4),
     )
-    row = StageResult(PUBLISHED_STAGES[3], outcomes).as_json()
+    row = StageResult(outcomes, measures, PUBLISHED_STAGES[3]).as_json()
     assert list(row) == KEYS
     assert (row["robots"], row["buoys"], row["episodes"]) == (5, 2, 4)
     assert (row["vortices"], row["min_distance_m"]) == (0, 40.0)
@@ -83,6 +77,9 @@ def test_an_idle_policy_times_out():
     row = result.as_json()
     assert (row["success"], row["timeout"], row["mean_time_s"]) == (0.0, 1.0, None)
     assert torch.all(result.outcomes.time_s == 500.0)
+    assert torch.all(result.measures.vessels["time"] == 500.0)
+    assert torch.all(result.measures.vessels["path"] < 1.0)
+    assert row["safety"]["robot_success"]["value"] == 0.0
 
 
 def test_driving_to_the_goal_succeeds_alone_and_collides_in_company():
@@ -90,7 +87,35 @@ def test_driving_to_the_goal_succeeds_alone_and_collides_in_company():
     (alone, together), _ = evaluated(toward_goal, (ALONE, company), (20, 20))
     assert alone.success == 1.0
     assert 10.0 < alone.as_json()["mean_time_s"] < 60.0
-    assert together.as_json()["collision"] > 0.3
+    row, numbers = together.as_json(), together.safety
+    assert row["collision"] > 0.3
+    assert alone.safety["robot_success"]["value"] == 1.0
+    assert alone.safety["least_gap_vessel"]["median_m"]["value"] is None
+    assert 1.0 < alone.safety["path_ratio"]["value"] < 1.2
+    assert numbers["vessel_episodes"] == 100
+    assert numbers["encounters"]["HO"] > 0
+    hits = [numbers[f"collision_{kind}"]["value"] for kind in ("vessel", "buoy")]
+    assert max(hits) <= row["collision"] <= sum(hits)
+
+
+def test_what_is_measured_is_what_the_simulator_says():
+    company = Stage(robots=5, vortices=1, buoys=4, min_distance_m=40.0)
+    (result,), _ = evaluated(toward_goal, (company,), (30,))
+    vessels, world = result.measures.vessels, result.measures.vessels["world"]
+    time = torch.zeros(30, dtype=torch.float64).index_add(0, world, vessels["time"]) / 5
+    torch.testing.assert_close(time, result.outcomes.time_s.double())
+    energy = torch.zeros(30, dtype=torch.float64).index_add(0, world, vessels["energy"]) / 5
+    torch.testing.assert_close(energy, result.outcomes.energy.double(), rtol=1e-6, atol=0.0)
+    touching = torch.minimum(vessels["end_vessel"], vessels["end_buoy"]) <= 1e-5
+    assert torch.equal(touching, vessels["collided"] > 0)
+    assert torch.all(vessels["gap_vessel"] <= vessels["end_vessel"])
+    assert torch.all(vessels["gap_buoy"] <= vessels["end_buoy"])
+    assert (
+        result.success
+        == torch.stack([(vessels["reached"][world == w] > 0).all() for w in range(30)])
+        .double()
+        .mean()
+    )
 
 
 def test_the_same_episodes_each_time():
@@ -124,7 +149,7 @@ def test_stages_that_differ_in_distance_have_records_and_rows_of_their_own(tmp_p
     config, _, _ = load_config(
         overrides=[f"evaluation.stages={stages}", "evaluation.episodes=[1,1,1]"]
     )
-    agent = AGENTS["AC-IQN"](config.algorithm)
+    agent = build_agent(config, "cpu")
     receiver = AnalysisReceiver(tmp_path)
     results = RunEvaluation(config, agent).periodic(receiver, Counters())
     receiver.close()
@@ -133,7 +158,10 @@ def test_stages_that_differ_in_distance_have_records_and_rows_of_their_own(tmp_p
     assert modes == ["evaluation", *(f"evaluation, {name}" for name in names)]
     console = Console(width=200, record=True)
     print_table(results, "three", console)
-    assert "distance" in console.export_text()
+    text = console.export_text()
+    assert "distance" in text
+    assert "near vessel" in text
+    assert "score v1" in text
 
 
 def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
@@ -141,13 +169,14 @@ def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
     monkeypatch.setattr(episodes, "LOOK_INTERVAL", 10_000)
     whole, _ = evaluated(toward_goal)
     assert torch.equal(reduced[0].outcomes.energy, whole[0].outcomes.energy)
+    assert reduced[0].safety == whole[0].safety
 
 
 @pytest.fixture
 def saved(tmp_path):
     """A run's folder with one checkpoint of untrained SAC, and its agent."""
     config, _, _ = load_config(agent="SAC", overrides=["evaluation.stages=[[1,0,0,30]]"])
-    agent = AGENTS["SAC"](config.algorithm)
+    agent = build_agent(config, "cpu")
     state = {"step": 5, "config": plain(config), "model": agent.training_state()}
     checkpoint.save(checkpoint.CheckpointFolder(tmp_path / "checkpoints").path(5), state)
     return tmp_path, agent
@@ -164,13 +193,6 @@ def test_a_policy_from_a_folder_a_file_and_the_best(saved):
             assert torch.equal(value, weights[name])
     file.rename(folder / "best.pt")
     assert load_policy(folder)[0].name == "SAC"
-
-
-def test_a_picture_of_several_frames_is_refused(tmp_path, capsys):
-    save_policy(tmp_path / "policy.pt", "AC-IQN", stack_k=2)
-    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--picture", "a.png"]
-    assert evaluate.main(arguments) == 1
-    assert "observes stack_k = 2" in capsys.readouterr().err
 
 
 def test_command_line(saved, tmp_path, capsys):
@@ -251,13 +273,13 @@ def test_files_without_a_policy(tmp_path, capsys, name, content, message):
 
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "SAC", "DQN"])
 def test_published_weights_find_their_agent(tmp_path, name):
-    actor = AGENTS[name]().actor
+    actor = make_agent(name).actor
     own = {key: value for key, value in actor.state_dict().items() if "input_scale" not in key}
     np.savez(tmp_path / "weights.npz", **{key: value.numpy() for key, value in own.items()})
     agent, config = load_policy(tmp_path / "weights.npz")
     assert config.agent == name
     assert name in agent.name
-    assert torch.all(agent.actor.self_input_scale == 1.0)
+    assert torch.all(agent.actor.encoder.self_input_scale == 1.0)
     for key, value in own.items():
         assert torch.equal(agent.actor.state_dict()[key], value)
 

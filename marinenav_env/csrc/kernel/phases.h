@@ -1,0 +1,235 @@
+// Phases that are alike in every environment: placing, sensing and judging. A phase is a functor over
+// one index, (robot, first world). A launcher runs every index of a phase before the next phase
+// starts (that boundary is the only barrier), in any order.
+#pragma once
+
+#include "kernel/views.h"
+#include "kernel/worlds.h"
+
+namespace marinenav {
+
+/// Writes observations (frame 0) as Env::observe gives them, and pushes older frames down.
+template <class Env, class V>
+struct SensePhase {
+  using Value = V;
+  using T = Scalar<V>;
+  static constexpr bool kPerRobot = true;
+  typename Env::template State<T> s;
+  typename Env::template Params<T> p;
+  ObservationView<Env, T> out;
+  ObservationView<Env, T> previous;  // frames to push down; null after a reset: repeat frame 0
+  int frames;
+  int32_t steps_ahead;  // 1 inside a step (the judge counts it later), 0 after a reset
+  const bool* only;     // [W] worlds to observe, or null for all
+
+  // Up to so many worlds of a group are observed one by one rather than all lanes at once.
+  static constexpr int kFewLanes = 2;
+
+  /// Pushes older frames of an entry down; a single frame copies nothing.
+  MN_HD void push_frames(T* to, const T* from, int64_t row, int size) const {
+    for (int f = frames - 1; f > 0; --f) {
+      const T* source = from == nullptr ? to + row * frames * size
+                                        : from + (row * frames + f - 1) * size;
+      for (int i = 0; i < size; ++i) to[(row * frames + f) * size + i] = source[i];
+    }
+  }
+
+  MN_HD void write_row(int64_t row, const T* values, int stride, bool alive) const {
+    MN_UNROLL
+    for (int k = 0; k < Env::kEntries; ++k) {
+      const int size = Env::entry_size(k);
+      T* to = out.entry[k] + row * frames * size;
+      for (int i = 0; i < size; ++i) to[i] = values[i * stride];
+      values += size * stride;
+      if (frames > 1) push_frames(out.entry[k], alive ? previous.entry[k] : nullptr, row, size);
+    }
+  }
+
+  /// Whether world w + i of a group of lanes is to be observed.
+  MN_HD bool wanted(int w, int i) const {
+    return w + i < s.worlds && (only == nullptr || only[w + i]);
+  }
+
+  MN_HD void operator()(int r, int w) const {
+    if constexpr (kLaneCount<V> == 1) {
+      if (wanted(w, 0)) observe_lanes(r, w);
+    } else {
+      int count = 0;
+      for (int i = 0; i < kLaneCount<V>; ++i) count += wanted(w, i) ? 1 : 0;
+      if (count > kFewLanes) {
+        observe_lanes(r, w);
+      } else if (count > 0) {
+        const SensePhase<Env, T> single{s, p, out, previous, frames, steps_ahead, only};
+        for (int i = 0; i < kLaneCount<V>; ++i)
+          if (wanted(w, i)) single.observe_lanes(r, w + i);
+      }
+    }
+  }
+
+  MN_HD void observe_lanes(int r, int w) const {
+    auto alive = is_set(load_int<V>(s.status_at(r, w)), kAlive);
+    if constexpr (kLaneCount<V> > 1) {
+      for (int i = 0; i < kLaneCount<V>; ++i) alive[i] = wanted(w, i) ? alive[i] : 0;
+    }
+    constexpr int kValues = Env::kObservationSize * kLaneCount<V>;
+    alignas(64) T values[kValues];
+    if (any(alive)) {
+      const V zero = splat<V>(T(0));
+      Env::template observe<V>(s, p, s.template random<V>(w, steps_ahead), r, w, alive,
+                               [&](int i, V value) {
+                                 store(values + i * kLaneCount<V>, select(alive, value, zero));
+                               });
+    } else {
+      for (int i = 0; i < kValues; ++i) values[i] = T(0);
+    }
+    for (int i = 0; i < kLaneCount<V>; ++i) {
+      if (!wanted(w, i)) continue;
+      write_row(int64_t{w + i} * s.robots + r, values + i, kLaneCount<V>,
+                lane<V>(alive, i) != 0);
+    }
+  }
+};
+
+/// Places the masked worlds as Env::place does.
+template <class Env, class T>
+struct PlacePhase {
+  using Value = T;
+  using World = typename Env::World;
+  static constexpr bool kPerRobot = false;
+  typename Env::template State<T> s;
+  typename Env::template Params<T> p;
+  const bool* only;  // [W], or null for all
+  bool* alive;       // [W, R] robots that act in the coming decision
+
+  MN_HD void operator()(int, int w) const {
+    if (only != nullptr && !only[w]) return;
+    int stage = *s.world_at(World::kNextStage, w);
+    stage = stage < 0 ? 0 : (stage < s.stages ? stage : s.stages - 1);
+    *s.world_at(World::kStage, w) = stage;
+    *s.world_at(World::kEpisode, w) += 1;
+    *s.world_at(World::kStep, w) = 0;
+    *s.world_at(World::kEnd, w) = kRunning;
+    const int robots =
+        Env::place(s, p, s.template random<T>(w, 0), w, s.stage + stage * Env::Stage::kCount);
+    for (int r = 0; r < s.robots; ++r) {
+      const bool placed = r < robots;
+      *s.status_at(r, w) = placed ? kAlive : 0;
+      alive[int64_t{w} * s.robots + r] = placed;
+    }
+  }
+};
+
+/// What Env::judge says of a robot's decision.
+template <class V>
+struct Verdict {
+  V reward;
+  Mask<V> failed, reached;  // either ends the robot
+};
+
+/// Calls body(i) for the lanes of `left` worlds at most; a full group without a test for each.
+template <class V, class Body>
+MN_HD void for_lanes(int left, const Body& body) {
+  if (left >= kLaneCount<V>) {
+    MN_UNROLL
+    for (int i = 0; i < kLaneCount<V>; ++i) body(i);
+  } else {
+    for (int i = 0; i < left; ++i) body(i);
+  }
+}
+
+/// Rewards, ends and statistics of a decision, world by world.
+template <class Env, class V>
+struct JudgePhase {
+  using Value = V;
+  using T = Scalar<V>;
+  using Robot = typename Env::Robot;
+  using World = typename Env::World;
+  static constexpr bool kPerRobot = false;
+  typename Env::template State<T> s;
+  typename Env::template Params<T> p;
+  StepView<T> out;
+
+  /// Rewards robot r and ends it as Env::judge says; returns where it failed.
+  MN_HD Mask<V> judge_robot(int r, int w) const {
+    auto status = load_int<V>(s.status_at(r, w));
+    const auto alive = is_set(status, kAlive);
+    const V zero = splat<V>(T(0)), one = splat<V>(T(1));
+    const Verdict<V> verdict = Env::template judge<V>(s, p, r, w, alive);
+    const auto failed = both(alive, verdict.failed), reached = both(alive, verdict.reached);
+    const V reward = select(alive, verdict.reward, zero);
+    const auto ended = either(failed, reached);
+    status = select(failed, status | kFailed, status);
+    status = select(reached, status | kReached, status);
+    status = select(ended, status & ~kAlive, status);
+    store_int<V>(s.status_at(r, w), status);
+    auto add = [&](int f, V value) {
+      store(s.robot_at(f, r, w), load<V>(s.robot_at(f, r, w)) + select(alive, value, zero));
+    };
+    add(Robot::kReturn, reward), add(Robot::kSteps, one);
+    const Int<V> none{};
+    const auto flags = select(alive, none + 1, none) | select(ended, none + 2, none);
+    for_lanes<V>(s.worlds - w, [&](int i) {
+      const int64_t row = int64_t{w + i} * s.robots + r;
+      const int32_t f = lane<V>(flags, i);
+      out.reward[row] = lane<V>(reward, i);
+      out.acted[row] = (f & 1) != 0;
+      out.terminated[row] = (f & 2) != 0;
+    });
+    return failed;
+  }
+
+  MN_HD void operator()(int, int w) const {
+    auto end = load_int<V>(s.world_at(World::kEnd, w));
+    const auto running = end == kRunning;
+    auto failed = negate(either(running, negate(running)));  // nowhere yet
+    auto acting = load_int<V>(s.world_at(World::kRobotSteps, w));
+    auto alive = failed;
+    for (int r = 0; r < s.robots; ++r) {
+      const auto before = load_int<V>(s.status_at(r, w)) & kAlive;
+      acting = acting + before;  // kAlive is 1
+      failed = either(failed, judge_robot(r, w));
+      alive = either(alive, is_set(load_int<V>(s.status_at(r, w)), kAlive));
+    }
+    store_int<V>(s.world_at(World::kRobotSteps, w), acting);
+    auto step = load_int<V>(s.world_at(World::kStep, w));
+    step = select(running, step + 1, step);
+    store_int<V>(s.world_at(World::kStep, w), step);
+    auto terminated = negate(alive);
+    if (p.episode.stop_on_collision > T(0)) terminated = either(terminated, failed);
+    terminated = both(running, terminated);
+    const auto late = step >= Int<V>{} + static_cast<int32_t>(p.episode.max_steps);
+    const auto truncated = both(both(running, negate(terminated)), late);
+    end = select(terminated, Int<V>{} + static_cast<int32_t>(kTerminated), end);
+    end = select(truncated, Int<V>{} + static_cast<int32_t>(kTruncated), end);
+    store_int<V>(s.world_at(World::kEnd, w), end);
+    finish(w, either(terminated, truncated), end);
+  }
+
+  /// Who is under way when a world ends, by a limit or by another robot's failure, is truncated.
+  /// Writes the worlds' ends, empties finished worlds and books their episodes.
+  MN_HD void finish(int w, Mask<V> finished, Int<V> end) const {
+    for (int r = 0; r < s.robots; ++r) {
+      const auto status = load_int<V>(s.status_at(r, w));
+      const auto alive = is_set(status, kAlive);
+      store_int<V>(s.status_at(r, w), select(finished, status & ~kAlive, status));
+      const Int<V> none{};
+      const auto flags = select(both(alive, finished), none + 1, none) |
+                         select(both(alive, negate(finished)), none + 2, none);
+      for_lanes<V>(s.worlds - w, [&](int i) {
+        const int64_t row = int64_t{w + i} * s.robots + r;
+        const int32_t f = lane<V>(flags, i);
+        out.truncated[row] = (f & 1) != 0;
+        out.alive[row] = (f & 2) != 0;
+      });
+    }
+    for (int i = 0; i < kLaneCount<V> && w + i < s.worlds; ++i) {
+      const int32_t e = lane<V>(end, i);
+      out.done[w + i] = e != kRunning;
+      out.world_terminated[w + i] = e == kTerminated;
+      out.world_truncated[w + i] = e == kTruncated;
+      if (lane<V>(finished, i) != 0) Env::book(s, p, w + i, e == kTruncated);
+    }
+  }
+};
+
+}  // namespace marinenav

@@ -1,0 +1,122 @@
+// Scenario placement: rejection sampling of starts, goals, water and buoys (published rules).
+#pragma once
+
+#include "marine/purposes.h"
+#include "marine/vec2.h"
+
+namespace marinenav {
+
+/// Places one world; what finds no room is left out.
+template <class Env, class T>
+struct Placement {
+  using Real = T;
+  using Robot = typename Env::Robot;
+  using World = typename Env::World;
+  using Stage = typename Env::Stage;
+  const typename Env::template State<T>& s;
+  const typename Env::template Params<T>& p;
+  const RandomStream<T>& random;
+  int w;
+  int robots = 0;  // placed so far
+
+  /// As many of a kind as the stage wants, but no more than there are slots to write to.
+  MN_HD int within(T wanted, int slots) const {
+    return static_cast<int>(smaller(larger(wanted, T(0)), static_cast<T>(slots)));
+  }
+
+  MN_HD bool in_map(T x, T y, T margin) const {
+    return !(x < margin || x > p.scenario.width - margin || y < margin ||
+             y > p.scenario.height - margin);
+  }
+
+  /// Whether a point lies at least `clearance` from every start and goal.
+  MN_HD bool clear_of_robots(T x, T y, T clearance) const {
+    for (int j = 0; j < robots; ++j) {
+      if (distance(x, y, *s.robot_at(Robot::kX, j, w), *s.robot_at(Robot::kY, j, w)) < clearance ||
+          distance(x, y, *s.robot_at(Robot::kGoalX, j, w), *s.robot_at(Robot::kGoalY, j, w)) <
+              clearance)
+        return false;
+    }
+    return true;
+  }
+
+  MN_HD bool fits_robot(T start_x, T start_y, T goal_x, T goal_y, T min_distance) const {
+    if (distance(start_x, start_y, goal_x, goal_y) < min_distance) return false;
+    const T clear = p.scenario.clear_radius;
+    for (int j = 0; j < robots; ++j) {
+      if (distance(start_x, start_y, *s.robot_at(Robot::kX, j, w), *s.robot_at(Robot::kY, j, w)) <=
+              clear ||
+          distance(goal_x, goal_y, *s.robot_at(Robot::kGoalX, j, w),
+                   *s.robot_at(Robot::kGoalY, j, w)) <= clear)
+        return false;
+    }
+    return true;
+  }
+
+  MN_HD void place_robots(const T* stage) {
+    const int wanted = within(stage[Stage::kRobots], s.robots);
+    const T low = p.scenario.start_margin;
+    const T high_x = p.scenario.width - low, high_y = p.scenario.height - low;
+    const int tries = static_cast<int>(p.scenario.placement_tries);
+    for (int i = 0; i < tries && robots < wanted; ++i) {
+      const Philox4<uint32_t> bits = random.draw(Purpose::kRobot, 0, i);
+      const T start_x = between(low, high_x, bits.w0), start_y = between(low, high_y, bits.w1);
+      const T goal_x = between(low, high_x, bits.w2), goal_y = between(low, high_y, bits.w3);
+      if (!fits_robot(start_x, start_y, goal_x, goal_y, stage[Stage::kMinDistance])) continue;
+      for (int f = 0; f < Robot::kCount; ++f) *s.robot_at(f, robots, w) = T(0);
+      *s.robot_at(Robot::kX, robots, w) = start_x;
+      *s.robot_at(Robot::kY, robots, w) = start_y;
+      *s.robot_at(Robot::kGoalX, robots, w) = goal_x;
+      *s.robot_at(Robot::kGoalY, robots, w) = goal_y;
+      ++robots;
+    }
+    *s.world_at(World::kRobots, w) = robots;
+  }
+
+  MN_HD bool fits_buoy(T x, T y, T r, int placed) const {
+    if (!in_map(x, y, r) || !clear_of_robots(x, y, r + p.scenario.clear_radius) ||
+        Env::water_touches(*this, x, y, r))
+      return false;
+    for (int b = 0; b < placed; ++b) {
+      if (distance(x, y, *s.buoy_at(0, b, w), *s.buoy_at(1, b, w)) <= *s.buoy_at(2, b, w) + r)
+        return false;
+    }
+    return true;
+  }
+
+  MN_HD void place_buoys(const T* stage) {
+    const int wanted = within(stage[Stage::kBuoys], s.buoys);
+    for (int b = 0; b < s.buoys; ++b) *s.buoy_at(2, b, w) = T(0);
+    const T low = p.scenario.buoy_margin;
+    const T high_x = p.scenario.width - low, high_y = p.scenario.height - low;
+    const int tries = static_cast<int>(p.scenario.placement_tries);
+    int placed = 0;
+    for (int i = 0; i < tries && placed < wanted; ++i) {
+      const Philox4<uint32_t> bits = random.draw(Purpose::kBuoy, 0, i);
+      const T x = between(low, high_x, bits.w0), y = between(low, high_y, bits.w1);
+      const T r = between(p.scenario.buoy_radius_min, p.scenario.buoy_radius_max, bits.w2);
+      if (!fits_buoy(x, y, r, placed)) continue;
+      *s.buoy_at(0, placed, w) = x;
+      *s.buoy_at(1, placed, w) = y;
+      *s.buoy_at(2, placed, w) = r;
+      ++placed;
+    }
+    *s.world_at(World::kBuoys, w) = placed;
+  }
+
+  /// Headings are uniform; vessels rest in the water, so they drift with the current.
+  MN_HD void release_robots() {
+    for (int j = 0; j < robots; ++j) {
+      const Philox4<uint32_t> bits = random.draw(Purpose::kHeading, j, 0);
+      const T heading = uniform<T>(bits.w0) * (T(2) * kPi<T>);
+      *s.robot_at(Robot::kHeading, j, w) =
+          heading < T(2) * kPi<T> ? heading : T(0);  // rounding up
+      const Vec2<T> flow = Env::template flow<T>(s, p, w, *s.robot_at(Robot::kX, j, w),
+                                                 *s.robot_at(Robot::kY, j, w));
+      *s.robot_at(Robot::kVx, j, w) = flow.x;
+      *s.robot_at(Robot::kVy, j, w) = flow.y;
+    }
+  }
+};
+
+}  // namespace marinenav

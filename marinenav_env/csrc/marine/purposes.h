@@ -1,0 +1,21 @@
+// What random numbers of the marine environments are for.
+#pragma once
+
+#include "kernel/philox.h"
+
+namespace marinenav {
+
+/// The top byte of a counter's last word: no two uses share a draw, and none is ever given twice.
+struct Purpose {
+  enum : uint32_t {
+    kRobot = 1, kHeading = 2, kVortex = 3, kBuoy = 4, kRobotNoise = 5, kBuoyNoise = 6
+  };
+};
+
+/// Uniform in [low, high).
+template <class T>
+MN_HD T between(T low, T high, uint32_t bits) {
+  return low + (high - low) * uniform<T>(bits);
+}
+
+}  // namespace marinenav

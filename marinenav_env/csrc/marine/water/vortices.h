@@ -1,0 +1,130 @@
+// Vortices: the current of Rankine vortices, and their placement (published rules).
+#pragma once
+
+#include "kernel/functions.h"
+#include "kernel/params.h"
+#include "kernel/tables.h"
+#include "marine/purposes.h"
+#include "marine/vec2.h"
+
+namespace marinenav {
+
+#define MN_VORTEX_PARAMS(X, XS) \
+  X(core_radius) X(edge_speed_min) X(edge_speed_max) X(same_sense_speed) X(opposite_ratio)
+MN_PARAMS(VortexParams, MN_VORTEX_PARAMS)
+#undef MN_VORTEX_PARAMS
+
+struct Vortices {
+  template <class T>
+  struct Groups {
+    VortexParams<T> current;
+    template <class Visit>
+    void each_group(const Visit& visit) {
+      visit("current", current);
+    }
+  };
+
+  static TensorSpecs specs() {
+    // m, m, m^2/s (0: empty slot). > 0 is published as "clockwise"; on a chart with north up that
+    // water turns counter-clockwise (docs/physics.md).
+    return {{"vortex", Number::kReal, {3, "vortices", "stride"}, "x y circulation"}};
+  }
+
+  template <class T>
+  struct View {
+    int vortices, vortex_stride;
+    T* vortex;
+
+    explicit View(const Tables& t)
+        : vortices(t.size("vortices")), vortex_stride(t.size("stride")),
+          vortex(t.at<T>("vortex")) {}
+    MN_HD T* vortex_at(int field, int c, int w) const {
+      return vortex + (static_cast<int64_t>(field) * vortices + c) * vortex_stride + w;
+    }
+  };
+
+  /// Water velocity (m/s, world frame) at a position: all vortices add up.
+  template <class V, class Params, class T = Scalar<V>>
+  MN_HD static Vec2<V> flow(const View<T>& s, const Params& p, int w, V x, V y) {
+    Vec2<V> flow{splat<V>(T(0)), splat<V>(T(0))};
+    const T core2 = p.current.core_radius * p.current.core_radius;
+    for (int c = 0; c < s.vortices; ++c) {
+      const V dx = load<V>(s.vortex_at(0, c, w)) - x;
+      const V dy = load<V>(s.vortex_at(1, c, w)) - y;
+      const V gamma = load<V>(s.vortex_at(2, c, w)) * (T(0.5) / kPi<T>);
+      // Speed Gamma/(2 pi d) outside and Gamma d/(2 pi r^2) inside, times the unit vector / d.
+      const V per_metre = gamma / larger(dx * dx + dy * dy, splat<V>(core2));
+      flow.x = flow.x - dy * per_metre;
+      flow.y = flow.y + dx * per_metre;
+    }
+    return flow;
+  }
+
+  /// Whether a vortex may lie here: in the map, apart from starts, goals and other vortices.
+  template <class Placement, class T>
+  MN_HD static bool fits(const Placement& place, T x, T y, T circulation, int placed) {
+    const auto& s = place.s;
+    const auto& p = place.p;
+    const int w = place.w;
+    const T r = p.current.core_radius;
+    if (!place.in_map(x, y, r) || !place.clear_of_robots(x, y, r + p.scenario.clear_radius))
+      return false;
+    const T two_pi = T(2) * kPi<T>;
+    for (int i = 0; i < placed; ++i) {
+      const T other = *s.vortex_at(2, i, w);
+      const T d = distance(x, y, *s.vortex_at(0, i, w), *s.vortex_at(1, i, w));
+      const T strong = larger(absolute(other), absolute(circulation));
+      const T weak = smaller(absolute(other), absolute(circulation));
+      if ((other > T(0)) == (circulation > T(0))) {
+        // Currents run against each other between the two.
+        if (d < (strong + weak) / (two_pi * p.current.same_sense_speed)) return false;
+      } else {
+        // Currents join; strong / (d - 2r) <= ratio * weak / r, with the 2 pi cancelled.
+        if (d <= T(2) * r || strong * r > p.current.opposite_ratio * weak * (d - T(2) * r))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  /// Places as many vortices as the stage wants and find room, by rejection sampling.
+  template <class Placement, class T>
+  MN_HD static void place(const Placement& place, const T* stage) {
+    const auto& s = place.s;
+    const auto& p = place.p;
+    const int w = place.w;
+    const int wanted = place.within(stage[Placement::Stage::kVortices], s.vortices);
+    for (int c = 0; c < s.vortices; ++c) *s.vortex_at(2, c, w) = T(0);
+    const int tries = static_cast<int>(p.scenario.placement_tries);
+    int placed = 0;
+    for (int i = 0; i < tries && placed < wanted; ++i) {
+      const Philox4<uint32_t> bits = place.random.draw(Purpose::kVortex, 0, i);
+      const T x = between(T(0), p.scenario.width, bits.w0);
+      const T y = between(T(0), p.scenario.height, bits.w1);
+      const T speed = between(p.current.edge_speed_min, p.current.edge_speed_max, bits.w2);
+      const T strength = T(2) * kPi<T> * p.current.core_radius * speed;
+      const T circulation = (bits.w3 >> 31) != 0 ? strength : -strength;
+      if (!fits(place, x, y, circulation, placed)) continue;
+      *s.vortex_at(0, placed, w) = x;
+      *s.vortex_at(1, placed, w) = y;
+      *s.vortex_at(2, placed, w) = circulation;
+      ++placed;
+    }
+    *s.world_at(Placement::World::kVortices, w) = placed;
+  }
+
+  /// Whether a disc touches a placed core.
+  template <class Placement, class T>
+  MN_HD static bool touches(const Placement& place, T x, T y, T radius) {
+    const auto& s = place.s;
+    const int placed = *s.world_at(Placement::World::kVortices, place.w);
+    for (int c = 0; c < placed; ++c) {
+      if (distance(x, y, *s.vortex_at(0, c, place.w), *s.vortex_at(1, c, place.w)) <=
+          place.p.current.core_radius + radius)
+        return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace marinenav

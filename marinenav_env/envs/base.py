@@ -1,0 +1,358 @@
+"""KernelEnv: an environment of the core, as TorchRL and as a training loop know it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torch import Tensor
+from torchrl.data import Bounded, Categorical, Composite, Unbounded
+from torchrl.envs import EnvBase
+
+from marinenav_env.envs.checks import InfoMode, check_device, check_options, check_randomness
+from marinenav_env.kernel import ops
+from marinenav_env.kernel.spec import KernelSpec
+from marinenav_env.kernel.state import (
+    WORLD_RUNNING,
+    WORLD_TERMINATED,
+    WORLD_TRUNCATED,
+    Context,
+    State,
+    StepBuffers,
+)
+
+
+class KernelEnv(EnvBase):
+    """W worlds of an environment of the core; batch size [W].
+
+    Training path: `make_buffers`, `reset_into` and `step_into` work in persistent buffers, read
+    nothing on the host and allocate nothing.
+
+    TorchRL face: `step` returns fresh tensors with the true next observation; a finished world
+    stays as it is until it is reset. A subclass with a `group` holds its robots there, batch
+    [W, R]; without one a world has one robot, and its entries stand at the root, batch [W].
+    ``done``, ``terminated`` and ``truncated`` [W, 1] belong to the world.
+
+    A subclass names its type in the core and its observation, and checks its own arguments.
+
+    Args:
+        worlds: W.
+        robots: R.
+        params: name and value of the parameters of the core.
+        sizes: extents that its specification leaves open, besides worlds, robots and frames.
+        tables: values of the tensors that only the configuration changes.
+        discrete: whole numbers (int64 [W, R]) instead of numbers in [-1, 1] ([W, R, n]).
+        device: "cpu" or "cuda".
+        dtype: float32 or float64.
+        seed: of the counter-based random numbers.
+        first_world: global index of world 0; ranks give each its own range.
+        info_mode: "stats" sums finished episodes on the device; "full" also reports per robot
+            (entry ``info`` with `info_fields`); "none" neither.
+        stack_k: observation frames, newest first.
+        skip_reset_if_empty: see `ops.reset`.
+
+    Raises:
+        ConfigError: an option is impossible; the message names it, its value and the remedy.
+    """
+
+    kernel: ClassVar[str]
+    observation_type: ClassVar[Callable[..., Any]]
+    entry_keys: ClassVar[Mapping[str, str]]
+    """TorchRL's keys of the observation's entries."""
+    group: ClassVar[str | None] = None
+    info_fields: ClassVar[tuple[str, ...]] = ()
+    names_before: ClassVar[Mapping[str, str]] = {}
+    """Tensors of the state under the names of older checkpoints."""
+
+    def __init__(
+        self,
+        worlds: int,
+        *,
+        robots: int,
+        params: Iterable[tuple[str, float]],
+        sizes: Mapping[str, int],
+        tables: Mapping[str, Any],
+        discrete: bool,
+        device: torch.device | str,
+        dtype: torch.dtype,
+        seed: int,
+        first_world: int,
+        info_mode: InfoMode,
+        stack_k: int,
+        skip_reset_if_empty: bool,
+    ) -> None:
+        """See the class."""
+        device = check_device(device)
+        check_options(worlds, dtype, info_mode, stack_k)
+        check_randomness(worlds, seed, first_world)
+        super().__init__(device=device, batch_size=torch.Size([worlds]))
+        self.worlds, self.robots = worlds, robots
+        self.discrete, self.real_dtype = discrete, dtype
+        self.info_mode, self.stack_k = info_mode, stack_k
+        self.skip_reset_if_empty = skip_reset_if_empty
+        self._state = State(
+            self.kernel,
+            {"robots": robots, **sizes},
+            tables,
+            Context(self.kernel_spec.pack(params), seed, first_world),
+            worlds=worlds,
+            statistics=info_mode != "none",
+            device=device,
+            dtype=dtype,
+        )
+        self.alive = torch.zeros(worlds, robots, dtype=torch.bool, device=device)
+        self._make_specs()
+
+    # ---- training path ------------------------------------------------------------------------
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        """What the core says of this environment."""
+        return ops.describe(self.kernel)
+
+    @property
+    def state(self) -> State:
+        """The simulator's tensors, for loading and recording scenarios."""
+        return self._state
+
+    def make_buffers(self) -> StepBuffers:
+        """Return new zeroed step buffers of this environment's shapes."""
+        return StepBuffers.allocate(
+            self.kernel,
+            self.observation_type,
+            self.alive,
+            self.stack_k,
+            dtype=self.real_dtype,
+        )
+
+    def reset_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
+        """Place all worlds, or those of mask [W] (bool); write only their observation rows."""
+        ops.reset(self._state, mask, out, skip_if_empty=self.skip_reset_if_empty)
+
+    def step_into(self, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
+        """Take one decision; `out.obs` is the true next observation, before any reset."""
+        ops.step(self._state, action, previous, out)
+
+    def observe_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
+        """Write the observation of worlds as they stand."""
+        ops.observe(self._state, mask, out)
+
+    def set_stage(self, stage: Tensor) -> None:
+        """Set each world's stage, in force from its next reset.
+
+        Args:
+            stage: [W] integers from 0. Reading them would stop a GPU, so one below 0 counts as
+                the first stage and one past the last as the last.
+
+        Raises:
+            ValueError: the shape or the type is another.
+        """
+        whole = not (stage.is_floating_point() or stage.is_complex() or stage.dtype == torch.bool)
+        if stage.shape != (self.worlds,) or not whole:
+            raise ValueError(
+                f"stage has shape {tuple(stage.shape)} and dtype {stage.dtype}: give whole numbers"
+                f" [{self.worlds}], the index of a stage for every world"
+            )
+        self._state.world_field("next_stage")[: self.worlds].copy_(stage)
+
+    def stage_of_worlds(self) -> Tensor:
+        """View [W] int32: stage of each world's running episode."""
+        return self._state.world_field("stage")[: self.worlds]
+
+    # ---- statistics ---------------------------------------------------------------------------
+
+    def read_stats(self) -> Tensor:
+        """Return [S, fields of `stats`] sums over episodes since `clear_stats`, on the device."""
+        return self._state.stats.sum(-1)
+
+    def robot_steps(self) -> Tensor:
+        """Return robot-steps since `clear_stats`: 0-d int64 on the device."""
+        return self._state.world_field("robot_steps").sum()
+
+    def non_finite_robots(self) -> Tensor:
+        """Return the number of robots with a non-finite number in their state: 0-d int64."""
+        return self._state.robot.isfinite().all(0).logical_not_().sum()
+
+    def clear_stats(self) -> None:
+        """Zero the statistics, the robot-step count and the bad-action count."""
+        self._state.stats.zero_()
+        self._state.world_field("robot_steps").zero_()
+        self._state.bad.zero_()
+
+    @property
+    def outcome(self) -> dict[str, Tensor]:
+        """Views [W] of each world's last finished episode, by the fields of `outcome`."""
+        rows = self._state.outcome[:, : self.worlds]
+        return dict(zip(self.kernel_spec.fields("outcome"), rows, strict=True))
+
+    def bad_actions(self) -> Tensor:
+        """View [W, R] int32: unusable actions since `clear_stats`."""
+        return self._state.bad[:, : self.worlds].T
+
+    def check_actions(self) -> None:
+        """Raise if unusable actions were given; reads the device, so only between intervals.
+
+        Raises:
+            ValueError: says how many, in which world and robot first.
+        """
+        bad = self.bad_actions().cpu()
+        if bad.any():
+            world, robot = bad.nonzero()[0].tolist()
+            valid = f"0..{self.kernel_spec.discrete - 1}" if self.discrete else "finite numbers"
+            raise ValueError(
+                f"{int(bad.sum())} actions of {int((bad > 0).sum())} robots were not {valid} (first"
+                f" in world {world}, robot {robot}) and were taken as no action: look for a"
+                " diverged policy"
+            )
+
+    def state_dict(self, *_: object, **__: object) -> dict[str, Tensor]:
+        """Return everything that changes; seed, stages and noise are configuration."""
+        return {name: tensor.clone() for name, tensor in self._changing().items()}
+
+    def _changing(self) -> dict[str, Tensor]:
+        return {**self._state.named(), "alive": self.alive}
+
+    def load_state_dict(self, state: Mapping[str, Tensor], *_: object, **__: object) -> None:
+        """Restore `state_dict`'s result, from any device.
+
+        Raises:
+            ValueError: an entry is missing or has another shape.
+        """
+        state = {self.names_before.get(name, name): value for name, value in state.items()}
+        for name, tensor in self._changing().items():
+            if name not in state or state[name].shape != tensor.shape:
+                found = tuple(state[name].shape) if name in state else "missing"
+                raise ValueError(
+                    f"simulator state '{name}' is {found}, expected shape {tuple(tensor.shape)}:"
+                    " use the checkpoint with the worlds and stages it was made with"
+                )
+            tensor.copy_(state[name])
+
+    # ---- TorchRL face -------------------------------------------------------------------------
+
+    @property
+    def _lead(self) -> tuple[int, ...]:
+        """Batch size of a robot's entries."""
+        return (self.worlds, self.robots) if self.group else (self.worlds,)
+
+    def _own(self, tensor: Tensor) -> Tensor:
+        """Give a tensor [W, R, ...] the batch size of a robot's entries."""
+        return tensor if self.group else tensor.squeeze(1)
+
+    def _make_specs(self) -> None:
+        place = {"device": self.device}
+
+        def real(*shape: int) -> Unbounded:
+            return Unbounded((*self._lead, *shape), dtype=self.real_dtype, **place)
+
+        def flag(*shape: int) -> Categorical:
+            return Categorical(2, shape=shape, dtype=torch.bool, **place)
+
+        def nested(entries: dict[str, Any]) -> Composite:
+            if self.group:
+                entries = {self.group: Composite(entries, shape=self._lead, **place)}
+            return Composite(entries, shape=(self.worlds,), **place)
+
+        obs = self.make_buffers().obs._asdict()
+        entries: dict[str, Any] = {
+            key: real(*obs[name].shape[2:]) for name, key in self.entry_keys.items()
+        }
+        if self.group:
+            entries |= {"alive": flag(*self._lead), "robot_terminated": flag(*self._lead)}
+        if self.info_mode == "full":
+            info = {name: real() for name in self.info_fields}
+            entries["info"] = Composite(info, shape=self._lead, **place)
+        action: Categorical | Bounded
+        if self.discrete:
+            action = Categorical(
+                self.kernel_spec.discrete, shape=self._lead, dtype=torch.int64, **place
+            )
+        else:
+            shape = (*self._lead, self.kernel_spec.continuous)
+            action = Bounded(-1.0, 1.0, shape=shape, dtype=self.real_dtype, **place)
+        self.observation_spec = nested(entries)
+        self.action_spec = nested({"action": action})
+        self.reward_spec = nested({"reward": real(1)})
+        self.done_spec = Composite(
+            {name: flag(self.worlds, 1) for name in ("done", "terminated", "truncated")},
+            shape=(self.worlds,),
+            **place,
+        )
+
+    def _key(self, name: str) -> str | tuple[str, str]:
+        return (self.group, name) if self.group else name
+
+    def _face(self, obs: Any, terminated: Tensor, **more: Tensor) -> dict[str, Any]:
+        """Return what a step or reset gives of the robots, [W, R, ...] tensors nested."""
+        named = obs._asdict()
+        entries: dict[str, Any] = {
+            key: self._own(named[name]) for name, key in self.entry_keys.items()
+        }
+        if self.group:
+            entries |= {"alive": self.alive.clone(), "robot_terminated": terminated}
+        if self.info_mode == "full":
+            info = {
+                name: self._own(self._state.robot_field(name)[:, : self.worlds].T.contiguous())
+                for name in self.info_fields
+            }
+            entries["info"] = TensorDict(info, batch_size=self._lead)
+        entries |= {name: self._own(tensor) for name, tensor in more.items()}
+        if not self.group:
+            return entries
+        return {self.group: TensorDict(entries, batch_size=self._lead, device=self.device)}
+
+    def _buffers_from(self, tensordict: TensorDictBase) -> StepBuffers:
+        """Return buffers holding a copy of the observation in a TensorDict."""
+        out = self.make_buffers()
+        for name, key in self.entry_keys.items():
+            self._own(getattr(out.obs, name)).copy_(tensordict[self._key(key)])
+        return out
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDict:
+        out = self.make_buffers()
+        previous = self._buffers_from(tensordict) if self.stack_k > 1 else out
+        action = tensordict[self._key("action")]
+        self.step_into(action if self.group else action.unsqueeze(1), previous, out)
+        ends = {
+            "done": out.done.unsqueeze(-1),
+            "terminated": out.world_terminated.unsqueeze(-1),
+            "truncated": out.world_truncated.unsqueeze(-1),
+        }
+        robots = self._face(out.obs, out.terminated, reward=out.reward.unsqueeze(-1))
+        return TensorDict({**robots, **ends}, batch_size=self.batch_size, device=self.device)
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDict:
+        mask = None if tensordict is None else tensordict.get("_reset", None)
+        terminated = torch.zeros_like(self.alive)
+        first_entry = self._key(next(iter(self.entry_keys.values())))
+        if tensordict is None or mask is None:
+            out = self.make_buffers()
+        elif first_entry in tensordict.keys(include_nested=True):
+            out = self._buffers_from(tensordict)
+            if self.group:
+                terminated = tensordict[self._key("robot_terminated")] & ~mask
+        else:
+            out = self.make_buffers()
+            self.observe_into(out)
+        self.reset_into(out, None if mask is None else mask.flatten().contiguous())
+        end = self._state.world_field("end")[: self.worlds].unsqueeze(-1)
+        ends = {
+            "done": end != WORLD_RUNNING,
+            "terminated": end == WORLD_TERMINATED,
+            "truncated": end == WORLD_TRUNCATED,
+        }
+        robots = self._face(out.obs, terminated)
+        return TensorDict({**robots, **ends}, batch_size=self.batch_size, device=self.device)
+
+    def _set_seed(self, seed: int | None) -> None:
+        """Start the random numbers of `seed` from each world's first episode.
+
+        Raises:
+            ConfigError: the seed is out of range.
+        """
+        seed = 0 if seed is None else int(seed)
+        check_randomness(self.worlds, seed, self._state.context.first_world)
+        self._state.context = self._state.context._replace(seed=seed)
+        self._state.world_field("episode").zero_()

@@ -1,0 +1,92 @@
+"""Recorded episodes of a policy replay, with and without noise, for both kinds of actions."""
+
+import numpy as np
+import pytest
+
+from marinenav_env.episodes.format import read_episode
+from scripts import episode as program
+from tests.train_RL_agents.policy_samples import save_policy
+
+
+def record(checkpoint, output, *options):
+    arguments = ["--checkpoint", str(checkpoint), "--output", str(output), "--limit", "40"]
+    return program.main(["record", *arguments, "--seed", "4", *options])
+
+
+@pytest.mark.parametrize("noise", ["--noise", "--no-noise"])
+@pytest.mark.parametrize("name", ["AC-IQN", "SAC", "Rainbow"])
+def test_what_is_recorded_replays(tmp_path, capsys, name, noise):
+    checkpoint, folder = tmp_path / "policy.pt", tmp_path / "episodes"
+    save_policy(checkpoint, name)
+    assert record(checkpoint, folder, "--vortices", "4", "--episodes", "3", noise) == 0
+    files = [str(folder / f"episode_4_{index}.json") for index in range(3)]
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in printed] == files
+    for file, line in zip(files, printed, strict=True):
+        episode = read_episode(file)
+        parts = (episode.lengths, episode.env["cores"]["Gamma"], episode.env["obstacles"]["r"])
+        counts = tuple(map(len, parts))
+        assert counts == (5, 4, 4)
+        assert episode.recorded["continuous_action"] == (name != "Rainbow")
+        assert line.partition(": ")[2].startswith(f"{episode.decisions} decisions; ")
+        assert sum(int(part.split()[0]) for part in line.split("; ")[1].split(", ")) == 5
+    assert program.main(["replay", *files]) == 0
+    verdicts = capsys.readouterr().out.splitlines()[1:5]
+    compares_observations = [line.split()[5] != "-" for line in verdicts]
+    assert compares_observations == [noise == "--no-noise"] * 4
+    assert program.main(["replay", *files, "--dtype", "float32"]) == 0
+
+
+def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
+    checkpoint = tmp_path / "policy.pt"
+    save_policy(checkpoint, "AC-IQN")
+    assert record(checkpoint, tmp_path / "one.json", "--stage", "2") == 0
+    assert record(checkpoint, tmp_path, "--stage", "2", "--episodes", "2") == 0
+    one, same, other = (
+        read_episode(tmp_path / name)
+        for name in ("one.json", "episode_4_0.json", "episode_4_1.json")
+    )
+    assert len(one.lengths) == 4
+    for key in ("start", "goal", "init_theta"):
+        assert one.robots[key] == same.robots[key] != other.robots[key]
+    pairs = zip(one.robots["action_history"], same.robots["action_history"], strict=True)
+    for first, second in pairs:
+        np.testing.assert_allclose(first, second, atol=1e-3)
+
+
+def test_bad_input(tmp_path, capsys):
+    checkpoint = tmp_path / "policy.pt"
+    save_policy(checkpoint, "AC-IQN", stack_k=2)
+    output = tmp_path / "x.json"
+    for path, options, message in (
+        (tmp_path / "none.pt", (), "no checkpoint"),
+        (checkpoint, (), "stack_k = 2: make the environment with stack_k = 1"),
+        (checkpoint, ("--robots", "200"), "200 robots do not fit the map"),
+        (checkpoint, ("--min-distance", "90"), "starts and goals lie at most"),
+        (checkpoint, ("--robots", "0"), "Stage.robots is 0"),
+    ):
+        assert record(path, output, *options) == 1
+        assert message in capsys.readouterr().err
+        assert not output.exists()
+    save_policy(checkpoint, "AC-IQN")
+    assert record(checkpoint, tmp_path / "no" / "x.json") == 1
+    assert "cannot be written" in capsys.readouterr().err
+    for options in (("--episodes", "0"), ("--stage", "7"), ("--episodes", "2")):
+        with pytest.raises(SystemExit, match="2"):
+            record(checkpoint, output, *options)
+    assert "is one file for 2 episodes: give a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [
+        ({"colregs": {"margin": 2.0}}, "colregs.margin = 2.0"),
+        ({"vessel": {"max_thrust_rate": 500.0}}, "vessel.max_thrust_rate = 500.0"),
+    ],
+)
+def test_files_that_would_not_replay_are_refused(tmp_path, capsys, env, name):
+    checkpoint, output = tmp_path / "policy.pt", tmp_path / "x.json"
+    save_policy(checkpoint, "AC-IQN", env=env)
+    assert record(checkpoint, output) == 1
+    assert f"{name}: the episode format has no place for it" in capsys.readouterr().err
+    assert not output.exists()

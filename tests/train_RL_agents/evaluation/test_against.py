@@ -1,0 +1,85 @@
+"""Two policies in the same worlds."""
+
+import json
+
+import pytest
+import torch
+
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES
+from tests.train_RL_agents.evaluation.trajectories import HULL_RADIUS
+from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents import evaluate
+from train_RL_agents.evaluation import episodes
+from train_RL_agents.evaluation.against import compare
+from train_RL_agents.evaluation.intervals import WorldBootstrap
+from train_RL_agents.evaluation.measures import Measures
+from train_RL_agents.evaluation.results import Outcomes, StageResult
+
+
+def result(success, time, gap):
+    """One robot in each world."""
+    success, time, gap = (torch.tensor(row) for row in (success, time, gap))
+    worlds = len(success)
+    vessels = {
+        "world": torch.arange(worlds),
+        "reached": success.double(),
+        "gap_vessel": gap.double(),
+        "gap_buoy": torch.full((worlds,), torch.inf),
+        "path": torch.full((worlds,), 50.0),
+        "direct": torch.full((worlds,), 40.0),
+    }
+    no = torch.zeros(worlds)
+    outcomes = Outcomes(success, ~success, no.bool(), time, time * 100.0, no)
+    measures = Measures(worlds, vessels, {}, HULL_RADIUS, 0.5)
+    return StageResult(outcomes, measures, PUBLISHED_STAGES[0])
+
+
+def test_differences_by_hand():
+    first = result([True, True, True, False], [10.0, 20.0, 30.0, 1.0], [1.0, 1.0, 5.0, 30.0])
+    second = result([True, True, False, False], [8.0, 17.0, 1.0, 1.0], [3.0, 1.0, 5.0, 9.0])
+    row = compare(first, second)
+    counts = [row[name] for name in ("both", "only_first", "only_second", "neither")]
+    assert counts == [2, 1, 0, 1]
+    assert row["mcnemar_p"] == 1.0
+    values = {name: entry["value"] for name, entry in row["difference"].items()}
+    assert values["success"] == 0.25
+    assert values["time_s"] == 2.5
+    assert values["energy"] == 250.0
+    assert values["near_miss_vessel"] == 0.25
+    assert values["near_miss_buoy"] == 0.0
+    assert values["path_ratio"] == 0.0
+    assert values["least_gap_vessel_m"] == pytest.approx((-2 + 0 + 0 + 17 - 9) / 4)
+
+
+def test_pairing_narrows_the_interval():
+    """Worlds differ much, the policies little: only the paired interval sees the difference."""
+    hard = torch.randn(200, generator=torch.Generator().manual_seed(0)).double() * 10.0
+    ones = torch.ones(200)
+    bootstrap = WorldBootstrap(200)
+    paired = bootstrap.difference((hard + 0.5, ones), (hard, ones))
+    assert (paired.low, paired.high) == pytest.approx((0.5, 0.5))
+    alone = bootstrap.ratio(hard + 0.5, ones)
+    assert alone.high - alone.low > 2.0
+
+
+def test_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 30)
+    stages = {"stages": [[3, 0, 4, 30.0], [1, 0, 0, 30.0]]}
+    save_policy(tmp_path / "first.pt", "IQN", evaluation=stages)
+    save_policy(tmp_path / "second.pt", "AC-IQN", stack_k=2)
+    output = tmp_path / "table.json"
+    arguments = ["--checkpoint", str(tmp_path / "first.pt"), "--episodes", "3", "--json"]
+    other = ["--against", str(tmp_path / "second.pt")]
+    assert evaluate.main([*arguments, str(output), *other]) == 0
+    table = json.loads(output.read_text())
+    assert [row["robots"] for row in table["against"]["stages"]] == [3, 1]
+    assert "success" in table["against"]["stages"][0]["paired"]["difference"]
+    assert "only second" in capsys.readouterr().out
+    same = ["--against", str(tmp_path / "first.pt")]
+    assert evaluate.main([*arguments, str(output), *same]) == 0
+    table = json.loads(output.read_text())
+    paired = [row.pop("paired") for row in table["against"]["stages"]]
+    assert table["against"]["stages"] == table["stages"]
+    assert {entry["value"] for entry in paired[0]["difference"].values()} <= {0.0, None}
+    missing = ["--against", str(tmp_path / "third.pt")]
+    assert evaluate.main([*arguments, str(output), *missing]) == 1

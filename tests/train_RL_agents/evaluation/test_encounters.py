@@ -1,0 +1,73 @@
+"""When encounters open and close."""
+
+import pytest
+import torch
+
+from tests.train_RL_agents.evaluation.trajectories import measured, motion_of, vessel
+from train_RL_agents.evaluation.measures import measure
+from train_RL_agents.evaluation.motion import Motion
+
+PARTNER = vessel((59.5, 0), 180, 2.5)
+
+
+def starts(measures, own=0):
+    rows = measures.encounters
+    return rows["start"][rows["own"] == own].tolist()
+
+
+def test_it_opens_within_range_and_closes_after_the_second_receding_decision():
+    rows = measured([vessel((0, 0), 0, 2.5), PARTNER]).encounters
+    assert rows["start"].tolist() == [15, 15]  # the distance is 59.5 - 2.5 k, within 22.795
+    assert rows["closest"].tolist() == [24, 24]
+    assert rows["end"].tolist() == [25, 25]  # TCPA is negative at 24 and 25
+
+
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        (vessel((0, 15.7), 0, 2.5), "the predicted gap is above 10 m"),
+        (vessel((0, 0), 0, 0.4), "the own speed is below 0.5 m/s"),
+        (vessel((0, 0), 180, 2.5), "the other never comes nearer"),
+        (vessel((40, 0), 180, 2.0), "TCPA is above 20 s"),
+    ],
+)
+def test_no_encounter(own, why):
+    assert not starts(measured([own, PARTNER], steps=30)), why
+
+
+def test_a_pair_meets_twice():
+    own = vessel((0, 0), 0, 2.5, changes={30: (180, 2.5)})
+    partner = vessel((59.5, 0), 180, 2.5, changes={40: (0, 2.5)})
+    measures = measured([own, partner], steps=70)
+    assert starts(measures) == [15, 40]
+
+
+def test_it_ends_with_the_episode_and_with_a_vessel():
+    ships = [vessel((0, 0), 0, 2.5), PARTNER]
+    assert measured(ships, steps=20).encounters["end"].tolist() == [20, 20]
+    present = torch.ones(31, 2, 1, dtype=torch.bool)
+    present[18:, 1] = False
+    measures = measured(ships, steps=30, present=present)
+    assert measures.encounters["end"].tolist() == [17, 17]
+    assert measures.vessels["time"].tolist() == [15.0, 8.5]
+    assert measures.vessels["path"].tolist() == [37.5, 21.25]
+
+
+def test_worlds_are_measured_alone():
+    """Worlds of other lengths and in other chunks change nothing."""
+    motions = [
+        motion_of([vessel((0, 0), 0, 2.5), PARTNER, vessel((20, 20), -90, 2.0)], steps)
+        for steps in (40, 30, 40)
+    ]
+    motions[0] = motions[0]._replace(x=-motions[0].x)
+    scales = {"hull_radius": 2.8, "decision_time": 0.5}
+    buoys = torch.ones(3, 2, 3, dtype=torch.float64)
+    both = Motion(*(torch.cat(pair, -1) for pair in zip(motions[0], motions[2], strict=True)))
+    groups = [(torch.tensor([1]), motions[1]), (torch.tensor([0, 2]), both)]
+    whole = measure(groups, buoys, **scales)
+    for world, motion in enumerate(motions):
+        alone = measure([(torch.tensor([0]), motion)], buoys[..., :1], **scales)
+        part = whole.of_worlds(torch.arange(3) == world)
+        for columns, others in zip(alone[1:3], part[1:3], strict=True):
+            for name, column in columns.items():
+                assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name

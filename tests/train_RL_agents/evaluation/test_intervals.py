@@ -1,0 +1,88 @@
+"""Intervals: against scipy, by hand, and by how often they hold."""
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from train_RL_agents.evaluation.intervals import WorldBootstrap, mcnemar, wilson_interval
+
+
+@pytest.mark.parametrize(
+    ("successes", "low", "high"), [(8, 0.4902, 0.9433), (0, 0.0, 0.2775), (10, 0.7225, 1.0)]
+)
+def test_wilson_interval_of_ten(successes, low, high):
+    assert wilson_interval(successes, 10) == pytest.approx((low, high), abs=1e-4)
+
+
+@pytest.mark.parametrize(("first", "second", "p"), [(0, 0, 1.0), (5, 5, 1.0), (0, 8, 2 / 2**8)])
+def test_mcnemar(first, second, p):
+    assert mcnemar(first, second) == pytest.approx(p)
+
+
+def test_the_world_is_the_unit():
+    """Copies of a world's vessels tell nothing new: the interval is that of the worlds."""
+    flags = (torch.arange(200) % 4 == 0).double()
+    single = WorldBootstrap(200).mean(torch.arange(200), flags)
+    world = torch.arange(200).repeat_interleave(5)
+    copied = WorldBootstrap(200).mean(world, flags.repeat_interleave(5))
+    assert copied == single
+    low, high = wilson_interval(50, 200)
+    assert (single.low, single.high) == pytest.approx((low, high), abs=0.01)
+
+
+def test_intervals_hold_as_often_as_they_say():
+    generator = torch.Generator().manual_seed(3)
+    held, trials = 0, 200
+    for _ in range(trials):
+        count = torch.randint(1, 6, (80,), generator=generator).double()
+        hits = torch.binomial(count, torch.full_like(count, 0.3), generator=generator)
+        bootstrap = WorldBootstrap(80)
+        estimate = bootstrap.share(hits, count)
+        held += estimate.low <= 0.3 <= estimate.high
+    assert 0.90 <= held / trials <= 0.99
+
+
+def test_a_share_of_none_has_wilsons_interval():
+    estimate = WorldBootstrap(10).share(torch.zeros(10), torch.full((10,), 5.0))
+    assert (estimate.low, estimate.high) == pytest.approx((0.0, 0.2775), abs=1e-4)
+
+
+def test_nothing_and_one_world():
+    nothing = WorldBootstrap(0).mean(torch.zeros(0, dtype=torch.int64), torch.zeros(0))
+    assert nothing.as_json() == {"value": None, "ci95": [None, None]}
+    one = WorldBootstrap(1).mean(torch.zeros(4, dtype=torch.int64), torch.arange(4.0))
+    assert one.as_json() == {"value": 1.5, "ci95": [None, None]}
+
+
+def test_quantiles_are_those_of_the_sample():
+    values = torch.randn(501, generator=torch.Generator().manual_seed(0))
+    bootstrap = WorldBootstrap(501)
+    for share in (0.05, 0.5):
+        estimate = bootstrap.quantile(torch.arange(501), values, share)
+        assert estimate.value == values.sort().values[math.ceil(501 * share) - 1]
+        known = stats.quantile_test(values.numpy(), p=share).confidence_interval(0.95)
+        assert (estimate.low, estimate.high) == pytest.approx((known.low, known.high), abs=0.08)
+
+
+def test_distribution_and_band():
+    share, low, high = WorldBootstrap(4).distribution(
+        torch.arange(4), torch.tensor([0.0, 1.0, 2.0, math.inf]), torch.tensor([0.0, 1.5, 9.0])
+    )
+    assert share.tolist() == [0.25, 0.5, 0.75]
+    assert torch.all((low <= share) & (share <= high))
+    assert (low[0], high[2]) == (0.0, 1.0)
+
+
+def test_median_survival_against_scipy():
+    generator = torch.Generator().manual_seed(1)
+    times = torch.randint(0, 40, (300,), generator=generator).double()
+    events = torch.rand(300, generator=generator) < 0.7
+    found = WorldBootstrap(300).median_survival(torch.arange(300), times, events)
+    data = stats.CensoredData(uncensored=times[events].numpy(), right=times[~events].numpy())
+    curve = stats.ecdf(data).sf
+    assert found.value == curve.quantiles[curve.probabilities <= 0.5][0]
+    assert found.low < found.value < found.high
+    never = torch.zeros(300, dtype=torch.bool)
+    assert WorldBootstrap(300).median_survival(torch.arange(300), times, never).value == math.inf

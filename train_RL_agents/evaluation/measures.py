@@ -1,0 +1,189 @@
+"""What happened to the vessels of evaluated episodes: separations, ways, encounters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from train_RL_agents.evaluation.encounters import (
+    Columns,
+    Pairs,
+    find_encounters,
+    least_distance,
+    pairs_of,
+)
+from train_RL_agents.evaluation.motion import Motion
+from train_RL_agents.evaluation.score import V1, Score
+
+CHUNK = 300_000
+"""Decisions times pairs, of vessels or of vessels and buoys, that are looked at together."""
+
+
+class Measures(NamedTuple):
+    """What happened in W episodes.
+
+    Attributes:
+        worlds: W.
+        vessels: columns [N] of the vessel-episodes: ``world``, ``robot``, ``gap_vessel`` and
+            ``gap_buoy`` (least gap between hull circles, m, infinite when alone), ``end_vessel``
+            and ``end_buoy`` (the same at its end), ``near_vessel`` and ``near_buoy`` (how many came
+            nearer than a near miss, without contact), ``path`` (m), ``direct`` (m, straight from
+            start to end), ``time`` (s), and what `measure` was given.
+        encounters: columns [E] of `encounters.find_encounters`.
+        hull_radius: m.
+        decision_time: s.
+    """
+
+    worlds: int
+    vessels: Columns
+    encounters: Columns
+    hull_radius: float
+    decision_time: float
+
+    def of_worlds(self, worlds: Tensor) -> Measures:
+        """Return the measures of the worlds [W] bool, numbered anew."""
+        number = worlds.cumsum(0) - 1
+
+        def chosen(columns: Columns) -> Columns:
+            kept = worlds[columns["world"]]
+            part = {name: column[kept] for name, column in columns.items()}
+            return part | {"world": number[part["world"]]}
+
+        return self._replace(
+            worlds=int(worlds.sum()),
+            vessels=chosen(self.vessels),
+            encounters=chosen(self.encounters),
+        )
+
+    def of_robots(self, robots: Tensor) -> Measures:
+        """Return the measures of the robots [R, W] bool, which meet the others as before."""
+
+        def chosen(columns: Columns, robot: Tensor) -> Columns:
+            kept = robots[robot.long(), columns["world"]]
+            return {name: column[kept] for name, column in columns.items()}
+
+        return self._replace(
+            vessels=chosen(self.vessels, self.vessels["robot"]),
+            encounters=chosen(self.encounters, self.encounters["own"]),
+        )
+
+
+def measure(
+    groups: Iterable[tuple[Tensor, Motion]],
+    buoys: Tensor,
+    *,
+    hull_radius: float,
+    decision_time: float,
+    score: Score = V1,
+    **vessels: Tensor,
+) -> Measures:
+    """Measure episodes on the device they lie on; the results are on the host.
+
+    Args:
+        groups: worlds and their motion, as `MotionLog.read` yields them; each world once.
+        buoys: [3, B, W] x, y, radius [m]; radius 0 is an empty slot.
+        hull_radius: of every vessel [m].
+        decision_time: between two rows of a motion [s].
+        score: the constants.
+        **vessels: [R, W] further columns of `Measures.vessels`.
+    """
+    measured = []
+    for group, whole in groups:
+        robots = whole.x.shape[1]
+        size = len(whole.x) * max(robots * (robots - 1) // 2, robots * buoys.shape[1], 1)
+        step = max(CHUNK // size, 1)
+        for start in range(0, len(group), step):
+            worlds = group[start : start + step]
+            motion = Motion(*(field[..., start : start + step] for field in whole))
+            pairs = pairs_of(motion, score)
+            there = buoys.index_select(-1, worlds)
+            rows = measure_vessels(motion, pairs, there, hull_radius, decision_time, score)
+            robot, world = motion.present[0].nonzero(as_tuple=True)
+            rows |= {name: field.index_select(-1, worlds) for name, field in vessels.items()}
+            table = {name: row[robot, world] for name, row in rows.items()}
+            found = find_encounters(motion, pairs, hull_radius, score)
+            found["world"] = worlds[found["world"]]
+            measured.append(({"world": worlds[world], "robot": robot, **table}, found))
+    return Measures(
+        buoys.shape[-1],
+        *(_to_host(columns) for columns in zip(*measured, strict=True)),
+        hull_radius=hull_radius,
+        decision_time=decision_time,
+    )
+
+
+def _to_host(parts: tuple[Columns, ...]) -> Columns:
+    """Return parts of columns as whole ones on the host, in float64, in the order of worlds."""
+    whole = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    packed = torch.stack([column.double() for column in whole.values()]).cpu()
+    packed = packed[:, packed[list(whole).index("world")].argsort(stable=True)]
+    columns = dict(zip(whole, packed, strict=True))
+    return columns | {"world": columns["world"].long()}
+
+
+def measure_vessels(
+    motion: Motion,
+    pairs: Pairs,
+    buoys: Tensor,
+    hull_radius: float,
+    decision_time: float,
+    score: Score = V1,
+) -> Columns:
+    """Return the columns [R, W] of `Measures.vessels` that follow from the motion."""
+    present = motion.present
+    last_row = (present.sum(0) - 1).clamp(min=0)
+    sailed = torch.hypot(motion.x.diff(dim=0), motion.y.diff(dim=0))
+    ways = (_at(field, last_row) - field[0] for field in (motion.x, motion.y))
+    return {
+        **_among_vessels(pairs, last_row, hull_radius, score),
+        **_among_buoys(motion, buoys, last_row, hull_radius, score),
+        "path": torch.where(present[1:], sailed, 0.0).sum(0),
+        "direct": torch.hypot(*ways),
+        "time": last_row * decision_time,
+    }
+
+
+def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float, score: Score) -> Columns:
+    gap = torch.where(pairs.both, pairs.passed, math.inf).amin(0) - 2.0 * hull_radius
+    near = (gap > 0.0) & (gap <= score.near_miss * score.length_m)
+    distance = torch.where(pairs.both, pairs.approach.distance, math.inf)
+    end = torch.cat([_at(distance, last_row[side]) for side in (pairs.first, pairs.second)])
+    sides = torch.cat((pairs.first, pairs.second)).unsqueeze(1).expand_as(end)
+    alone = gap.new_full(last_row.shape, math.inf)
+    return {
+        "gap_vessel": alone.scatter_reduce(0, sides, torch.cat((gap, gap)), "amin"),
+        "end_vessel": alone.scatter_reduce(0, sides, end - 2.0 * hull_radius, "amin"),
+        "near_vessel": torch.zeros_like(alone).scatter_add_(
+            0, sides, torch.cat((near, near)).to(alone)
+        ),
+    }
+
+
+def _among_buoys(
+    motion: Motion, buoys: Tensor, last_row: Tensor, hull_radius: float, score: Score
+) -> Columns:
+    x, y, radius = buoys
+    alone = motion.x.new_full((1, *last_row.shape), math.inf)
+    dx, dy = x - motion.x.unsqueeze(2), y - motion.y.unsqueeze(2)  # [T, R, B, W]
+    there = motion.present.unsqueeze(2) & (radius > 0.0)
+    distance = torch.hypot(dx, dy)
+    passed = torch.cat((distance[:1], least_distance(dx[:-1], dy[:-1], dx[1:], dy[1:])))
+    reach = radius + hull_radius
+    gap = torch.where(there, passed - reach, math.inf).amin(0)
+    near = (gap > 0.0) & (gap <= score.near_miss_buoy * score.length_m)
+    end = torch.where(there, distance - reach, math.inf)
+    end = _at(end, last_row.unsqueeze(1).expand_as(gap))
+    return {
+        "gap_buoy": torch.cat((alone, gap.transpose(0, 1))).amin(0),
+        "end_buoy": torch.cat((alone, end.transpose(0, 1))).amin(0),
+        "near_buoy": near.sum(1),
+    }
+
+
+def _at(field: Tensor, row: Tensor) -> Tensor:
+    """Return the values [...] of a field [T, ...] in the rows [...]."""
+    return field.gather(0, row.unsqueeze(0)).squeeze(0)

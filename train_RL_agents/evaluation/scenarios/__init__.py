@@ -1,0 +1,1 @@
+"""Scenarios as data: files, named sets, and their evaluation."""

@@ -1,0 +1,154 @@
+"""Evaluation of a policy in scenarios."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.state import Slots
+from train_RL_agents.evaluation.episodes import FIRST_WORLD, Batch, Policy, evaluation_config
+from train_RL_agents.evaluation.measures import Measures
+from train_RL_agents.evaluation.results import Result
+from train_RL_agents.evaluation.rules import rule_table
+from train_RL_agents.evaluation.scenarios.placement import place_scenarios
+from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
+
+
+@dataclass(frozen=True)
+class ScenarioResult(Result):
+    """What came of one scenario; the measures are those of the policy's own vessels.
+
+    Attributes:
+        scenario: the scenario.
+    """
+
+    scenario: Scenario
+
+    @property
+    def label(self) -> str:
+        """Name of the row."""
+        return self.scenario.name
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row with the keys that other programs rely on."""
+        return {"scenario": self.label, **super().as_json()}
+
+
+@dataclass(frozen=True)
+class ScenarioResults:
+    """What came of several scenarios.
+
+    Attributes:
+        rows: one for each.
+        measures: of the policy's own vessels in all of them.
+    """
+
+    rows: list[ScenarioResult]
+    measures: Measures
+
+    @functools.cached_property
+    def rules(self) -> dict[str, Any]:
+        """Rule scores over all scenarios."""
+        return rule_table(self.measures)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return rows and rule scores as other programs read them."""
+        return {"scenarios": [row.as_json() for row in self.rows], "rules": self.rules}
+
+
+def hold(observation: Observation, *, discrete: bool) -> Tensor:
+    """Return actions that change no thrust: indices [...], or rates [..., 2]."""
+    lead = observation.ego.shape[:-1]
+    if discrete:
+        return torch.zeros(lead, dtype=torch.int64, device=observation.ego.device)
+    return observation.ego.new_zeros(*lead, 2)
+
+
+class ScenarioEvaluation:
+    """The same episodes of scenarios each time.
+
+    Args:
+        scenarios: at least one.
+        repeats: episodes of each; None takes each scenario's own number.
+        seed: of offsets, perception noise and the draws of a stochastic policy.
+        config: of the environment; its limit and its stop at a collision are replaced.
+        discrete: whether the policy gives action indices.
+        device: of the environment and the policy.
+        stack_k: decisions in an observation.
+
+    Raises:
+        ConfigError: a scenario cannot be played.
+    """
+
+    def __init__(
+        self,
+        scenarios: Sequence[Scenario],
+        repeats: int | None = None,
+        *,
+        seed: int,
+        config: EnvConfig,
+        discrete: bool,
+        device: torch.device | str = "cpu",
+        stack_k: int = 1,
+    ) -> None:
+        steering = {"straight": functools.partial(hold, discrete=discrete)}
+        for scenario in scenarios:
+            scenario.check_against(config, (POLICY, *steering))
+        self.scenarios = tuple(scenarios)
+        repeated = [repeats or scenario.repeats for scenario in scenarios]
+        self.scenario_of_world = torch.repeat_interleave(
+            torch.arange(len(repeated)), torch.tensor(repeated)
+        )
+        played = [self.scenarios[index] for index in self.scenario_of_world.tolist()]
+        env = MarineNavEnv(
+            len(played),
+            stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+            config=evaluation_config(config),
+            discrete=discrete,
+            device=device,
+            seed=seed,
+            first_world=FIRST_WORLD,
+            stack_k=stack_k,
+            slots=Slots(
+                robots=max(len(scenario.vessels) for scenario in scenarios),
+                buoys=max(len(scenario.buoys) for scenario in scenarios),
+                vortices=max(len(scenario.vortices) for scenario in scenarios),
+            ),
+        )
+        place_scenarios(env, played, seed)
+        self._own = steered_by(POLICY, played, env.robots)
+        others = [
+            (steered_by(name, played, env.robots).to(env.device), policy)
+            for name, policy in steering.items()
+        ]
+        self._batch = Batch(env, seed=seed, placed=True, steering=others)
+
+    def run(self, act: Policy) -> ScenarioResults:
+        """Run all episodes to their end.
+
+        Args:
+            act: the policy, for observations with leading dimensions [W, R].
+        """
+        outcomes, measures = self._batch.play(act)
+        measures = measures.of_robots(self._own.T)
+        rows = []
+        for index, scenario in enumerate(self.scenarios):
+            chosen = self.scenario_of_world == index
+            happened = outcomes.of_worlds(chosen), measures.of_worlds(chosen)
+            rows.append(ScenarioResult(*happened, scenario))
+        return ScenarioResults(rows, measures)
+
+
+def steered_by(name: str, scenarios: Sequence[Scenario], robots: int) -> Tensor:
+    """Return [W, R] bool, the vessels that are steered so."""
+    flags = [[vessel.steer == name for vessel in scenario.vessels] for scenario in scenarios]
+    return torch.tensor([row + [False] * (robots - len(row)) for row in flags])

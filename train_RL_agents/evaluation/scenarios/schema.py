@@ -1,0 +1,112 @@
+"""What a scenario is: vessels, buoys and vortices where they are wanted, and how often."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.fields import ConfigError, Settings, setting
+
+FILE = "scenario file"
+POLICY = "policy"
+
+
+@dataclass(frozen=True)
+class Vessel(Settings):
+    """A vessel, from its start to its goal."""
+
+    start: tuple[float, float]
+    """North and east [m]."""
+    goal: tuple[float, float]
+    heading_deg: float = setting(0.0, unit="deg clockwise from north", source=FILE)
+    speed: float = setting(0.0, unit="m/s through the water", source=FILE, low=0.0)
+    """At the start, with the thrust that keeps it."""
+    steer: str = setting(POLICY, unit="-", source=FILE)
+    """"policy": by the policy that is evaluated; "straight": thrusts stay as they are."""
+
+
+@dataclass(frozen=True)
+class Buoy(Settings):
+    """A buoy."""
+
+    position: tuple[float, float]
+    radius: float = setting(1.0, unit="m", source=FILE, low=0.01)
+
+
+@dataclass(frozen=True)
+class Vortex(Settings):
+    """A vortex."""
+
+    position: tuple[float, float]
+    circulation: float = setting(9.42, unit="m^2/s, above 0 as published clockwise", source=FILE)
+
+
+@dataclass(frozen=True)
+class Scenario(Settings):
+    """One scenario, played several times; perception noise differs each time."""
+
+    name: str
+    vessels: tuple[Vessel, ...]
+    buoys: tuple[Buoy, ...] = ()
+    vortices: tuple[Vortex, ...] = ()
+    repeats: int = setting(20, unit="episodes", source=FILE, low=1)
+    offset_m: float = setting(0.0, unit="m", source=FILE, low=0.0)
+    """Every start is moved by up to this, north and east, uniformly drawn in each episode."""
+    offset_deg: float = setting(0.0, unit="deg", source=FILE, low=0.0)
+    """Every heading is turned by up to this, uniformly drawn in each episode."""
+
+    def check_against(self, config: EnvConfig, steering: tuple[str, ...]) -> None:
+        """Check that the scenario can be played.
+
+        Args:
+            config: gives the vessels' size and speed, and how near a goal counts.
+            steering: what may steer a vessel.
+
+        Raises:
+            ConfigError: names the field, its value and the remedy.
+        """
+        where, hull = f"scenario {self.name!r}", config.vessel
+        if not self.vessels:
+            raise ConfigError(f"{where}: vessels is empty: give at least one vessel")
+        for i, vessel in enumerate(self.vessels):
+            place = f"{where}: vessels[{i}]"
+            if not all(math.isfinite(number) for number in (*vessel.start, *vessel.goal)):
+                raise ConfigError(f"{place} is {vessel}: give finite positions")
+            if vessel.steer not in steering:
+                raise ConfigError(
+                    f"{place}.steer is {vessel.steer!r}: choose one of {', '.join(steering)}"
+                )
+            if math.dist(vessel.start, vessel.goal) <= config.reward.goal_distance:
+                raise ConfigError(
+                    f"{place}.goal is {vessel.goal}, within {config.reward.goal_distance} m of its "
+                    "start: move one of them"
+                )
+            if thrust_for(vessel.speed, config) > hull.max_thrust:
+                raise ConfigError(
+                    f"{place}.speed is {vessel.speed}: it takes more than the greatest thrust of "
+                    f"{hull.max_thrust} N a side; give less"
+                )
+        self._check_overlaps(where, hull.radius)
+
+    def _check_overlaps(self, where: str, hull_radius: float) -> None:
+        circles = [
+            (f"vessels[{i}].start", v.start, hull_radius) for i, v in enumerate(self.vessels)
+        ]
+        circles += [
+            (f"buoys[{i}].position", b.position, b.radius) for i, b in enumerate(self.buoys)
+        ]
+        moved = 2.0 * math.sqrt(2.0) * self.offset_m
+        for (name, at, radius), (other, there, other_radius) in itertools.combinations(circles, 2):
+            if "vessels" in name and math.dist(at, there) - moved <= radius + other_radius:
+                raise ConfigError(
+                    f"{where}: {other} is {there}, which touches {name} = {at}: give places more "
+                    f"than {radius + other_radius + moved:.2f} m apart"
+                )
+
+
+def thrust_for(speed: float, config: EnvConfig) -> float:
+    """Return the thrust of each side that holds a speed through the water straight ahead [N]."""
+    hull = config.vessel
+    return -(hull.x_u + hull.x_uu * speed) * speed / 2.0

@@ -1,0 +1,90 @@
+"""The tables of an evaluation, as the terminal shows them."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from marinenav_env.envs.scenarios import labels_of
+from train_RL_agents.evaluation.results import StageResult
+
+
+def print_table(results: Sequence[StageResult], title: str, console: Console) -> None:
+    """Print the tables of the stages: how the episodes ended, and how safe they were."""
+    console.print(_ends(results, title))
+    console.print(_safety(results))
+
+
+def _ends(results: Sequence[StageResult], title: str) -> Table:
+    caption = "time (s) and energy (N s): means of the successful episodes"
+    table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
+    with_vortices = any(result.stage.vortices for result in results)
+    with_distance = len({result.stage.label for result in results}) < len(results)
+    counts = ["robots", "buoys", *(["vortices"] if with_vortices else [])]
+    counts += ["min_distance_m"] if with_distance else []
+    shares = ["episodes", "success", "95% CI", "collided", "timed out"]
+    for name in (*counts, *shares, "time", "energy"):
+        table.add_column(name, justify="right")
+    for result in results:
+        row = result.as_json()
+        low, high = row["success_ci95"]
+        table.add_row(
+            *(str(getattr(result.stage, name)) for name in counts),
+            str(row["episodes"]),
+            f"{row['success']:.3f}",
+            f"{low:.3f}-{high:.3f}",
+            f"{row['collision']:.3f}",
+            f"{row['timeout']:.3f}",
+            _number(row["mean_time_s"], 1),
+            _number(row["mean_energy"], 0),
+        )
+    return table
+
+
+SAFETY_ROWS = {
+    "robots arrived": ("robot_success",),
+    "vessel hit": ("collision_vessel",),
+    "buoy hit": ("collision_buoy",),
+    "near vessel": ("near_miss_vessel",),
+    "near buoy": ("near_miss_buoy",),
+    "near, per hour": ("near_miss_vessel_per_hour",),
+    "gap 5% (m)": ("least_gap_vessel", "p05_m"),
+    "gap 50% (m)": ("least_gap_vessel", "median_m"),
+    "path ratio": ("path_ratio",),
+    "acts in (s)": ("first_action", "median_s"),
+}
+"""Rows of the safety table, and where their numbers stand among the safety numbers."""
+
+
+def _safety(results: Sequence[StageResult]) -> Table:
+    caption = (
+        "shares of episodes with a hit and of robots with a near miss (vessel 2 m, buoy 1 m); "
+        "quantiles of a robot's least gap to a vessel; docs/evaluation.md. Below: 95% intervals"
+    )
+    version = results[0].safety["score"]
+    table = Table(title=f"safety, score {version}", caption=caption, box=box.HORIZONTALS, padding=0)
+    table.add_column("")
+    for label in labels_of([result.stage for result in results]):
+        table.add_column(label.replace(", ", "\n"), justify="right")
+    for name, path in SAFETY_ROWS.items():
+        entries = (functools.reduce(operator.getitem, path, row.safety) for row in results)
+        table.add_row(name, *(_estimate(entry) for entry in entries))
+    return table
+
+
+def _estimate(entry: dict[str, Any]) -> str:
+    """Return a number above its interval."""
+    digits = 1 if abs(entry["value"] or 0.0) >= 10.0 else 3
+    low, high = (_number(number, max(digits - 1, 0)) for number in entry["ci95"])
+    return f"{_number(entry['value'], digits)}\n{low}-{high}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
