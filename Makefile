@@ -31,7 +31,7 @@ help:
 	@echo "make train [AGENT=AC-IQN] [ARGS=...]  set up, then train with the quickstart preset"
 	@echo "make test [ARGS=...]                  set up, then lint and run the tests"
 	@echo "make check                            set up, lint, and the tests that take seconds"
-	@echo "make lint                             ruff only"
+	@echo "make lint                             ruff and mypy only"
 	@echo "make bench [ARGS=...]                 set up, then measure the throughput"
 	@echo "make setup                            environment and extension only"
 	@echo "make clean                            remove what set-up and tests made; runs/ stays"
@@ -49,6 +49,7 @@ test: setup lint
 
 lint: $(VENV)/.dependencies
 	$(PY) -m ruff check .
+	$(PY) -m mypy
 
 bench: setup
 	$(PY) scripts/bench.py $(ARGS)
@@ -56,7 +57,7 @@ bench: setup
 setup: $(EXTENSION)
 
 clean:
-	rm -rf $(VENV) build dist marinenav.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist marinenav.egg-info .pytest_cache .ruff_cache .mypy_cache
 	rm -f marinenav_env/_ops*.so marinenav_env/_build_info.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

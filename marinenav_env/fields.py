@@ -9,68 +9,137 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
+import operator
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+PUBLISHED = "published simulator"
+"""Source of a value: see `marinenav_env.config`."""
 
 
 class ConfigError(ValueError):
     """A setting is unknown or has a wrong value; the message names field, value and remedy."""
 
 
+def require(condition: bool, name: str, value: object, remedy: str) -> None:
+    """Refuse a value.
+
+    Args:
+        condition: what has to hold.
+        name: dotted name of the field.
+        value: what it has.
+        remedy: what to give instead.
+
+    Raises:
+        ConfigError: the condition does not hold.
+    """
+    if not condition:
+        raise ConfigError(f"{name} is {value!r}: {remedy}")
+
+
 def setting(
-    default: Any,
+    default: Any = dataclasses.MISSING,
     *,
     unit: str,
     source: str,
-    low: float | None = None,
-    high: float | None = None,
+    above: float = -math.inf,
+    low: float = -math.inf,
+    high: float = math.inf,
+    count: int | None = None,
     choices: Iterable[Any] = (),
 ) -> Any:
     """Return a dataclass field that knows its unit, its source and its allowed values.
 
     Args:
-        default: value when nothing is given.
+        default: value when nothing is given; without it the field has to be given.
         unit: unit of the value, ``-`` for a pure number.
         source: where the value, or the quantity, comes from.
-        low: smallest allowed value, itself allowed.
-        high: largest allowed value, itself allowed.
+        above: largest number that is too small.
+        low: smallest allowed number.
+        high: largest allowed number.
+        count: how many entries a tuple has; None allows any number.
         choices: the allowed values, when they can be listed.
     """
-    metadata = {"unit": unit, "source": source, "low": low, "high": high, "choices": tuple(choices)}
+    metadata = {
+        "unit": unit,
+        "source": source,
+        "above": above,
+        "low": low,
+        "high": high,
+        "count": count,
+        "choices": tuple(choices),
+    }
     return dataclasses.field(default=default, metadata=metadata)
 
 
 class Settings:
-    """Base of the frozen dataclasses here: checks every field against its bounds when built."""
+    """Base of the frozen dataclasses here: checks itself when built."""
 
     def __post_init__(self) -> None:
-        """Check the bounds that the fields state.
+        """Convert every field to its annotated type, and check it and what fields say together.
 
         Raises:
-            ConfigError: a value is outside its bounds or not among its choices.
+            ConfigError: a value has a wrong type, is outside its bounds or not among its choices,
+                or does not go with another.
         """
-        for field in dataclasses.fields(self):
-            _check_bounds(field, getattr(self, field.name))
+        for field, hint in _fields(type(self)):
+            value = getattr(self, field.name)
+            name = f"{type(self).__name__}.{field.name}"
+            if type(value) is not hint:
+                value = convert(hint, value, where=name)
+                object.__setattr__(self, field.name, value)
+            if field.metadata and value is not None:
+                _check(field.metadata, name, value)
+        self.check()
+
+    def check(self) -> None:
+        """Check what the fields say together; a subclass that has such rules states them here."""
+
+    def require(self, condition: bool, name: str, remedy: str) -> None:
+        """Refuse the value of the field ``name``, which may be dotted, unless the condition holds.
+
+        Raises:
+            ConfigError: the condition does not hold.
+        """
+        value = operator.attrgetter(name)(self)
+        require(condition, f"{type(self).__name__}.{name}", value, remedy)
 
 
-def _check_bounds(field: dataclasses.Field, value: Any) -> None:
-    low, high = field.metadata.get("low"), field.metadata.get("high")
-    choices = field.metadata.get("choices", ())
-    if choices and value not in choices:
-        raise ConfigError(f"{field.name} is {value!r}: choose one of {_listed(choices)}")
-    numbers = value if isinstance(value, tuple) else (value,)
-    for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            continue
-        if not math.isfinite(number):
-            raise ConfigError(f"{field.name} is {number!r}: give a finite number")
-        if low is not None and number < low:
-            raise ConfigError(f"{field.name} is {number!r}: give {low} or more")
-        if high is not None and number > high:
-            raise ConfigError(f"{field.name} is {number!r}: give {high} or less")
+@functools.cache
+def _fields(kind: type) -> list[tuple[dataclasses.Field, Any]]:
+    """Return the fields of a dataclass with their annotated types."""
+    hints = typing.get_type_hints(kind)
+    return [(field, hints[field.name]) for field in dataclasses.fields(kind)]
+
+
+def _check(rules: Mapping[str, Any], name: str, value: Any) -> None:
+    """Check a value against the rules that `setting` gave its field; a tuple's entries singly."""
+    choices, count = rules["choices"], rules["count"]
+    if choices:
+        require(value in choices, name, value, f"choose one of {_listed(choices)}")
+    if count is not None:
+        require(len(value) == count, name, value, f"give {count} values")
+    for number in value if isinstance(value, tuple) else (value,):
+        if type(number) in (int, float) and (remedy := _remedy(rules, number)):
+            raise ConfigError(f"{name} is {number!r}: {remedy}")
+
+
+def _remedy(rules: Mapping[str, Any], number: float) -> str | None:
+    """Return what to give instead of a number outside its bounds; None if it lies within."""
+    unit = "" if rules["unit"] == "-" else f" [{rules['unit']}]"
+    if not math.isfinite(number):
+        return "give a finite number"
+    if number <= rules["above"]:
+        return f"give more than {rules['above']}{unit}"
+    if number < rules["low"]:
+        return f"give {rules['low']} or more{unit}"
+    if number > rules["high"]:
+        return f"give {rules['high']} or less{unit}"
+    return None
 
 
 def build(
@@ -96,8 +165,8 @@ def build(
     """
     if isinstance(values, kind):
         return values
-    hints = {**typing.get_type_hints(kind), **(concrete or {})}
-    names = [field.name for field in dataclasses.fields(kind) if field.init]
+    hints = {**{field.name: hint for field, hint in _fields(kind)}, **(concrete or {})}
+    names = list(hints)
     if isinstance(values, list | tuple):
         if len(values) != len(names):
             raise ConfigError(
@@ -122,10 +191,9 @@ def build(
     try:
         return kind(**arguments) if base is None else dataclasses.replace(base, **arguments)
     except ConfigError as error:
-        section, _, own = where.rpartition(".")
-        place = section if str(error).startswith(f"{own}.") else where
-        raise ConfigError(_join(place, str(error))) from error
-    except (TypeError, ValueError) as error:
+        message = str(error).removeprefix(f"{kind.__name__}.")
+        raise ConfigError(_join(where, message)) from error
+    except TypeError as error:
         raise ConfigError(f"{where or kind.__name__}: {error}") from error
 
 
@@ -187,13 +255,14 @@ def dotted_keys(
     kind: type, *, prefix: str = "", concrete: Mapping[str, type] | None = None
 ) -> list[str]:
     """Return the dotted names of all fields below ``kind``, sections included."""
-    hints = {**typing.get_type_hints(kind), **(concrete or {})}
     keys = []
-    for field in dataclasses.fields(kind):
+    for field, hint in _fields(kind):
         key = _join(prefix, field.name)
-        keys.append(key)
-        if dataclasses.is_dataclass(hints[field.name]):
-            keys += dotted_keys(hints[field.name], prefix=key)
+        section = (concrete or {}).get(field.name, hint)
+        keys += [
+            key,
+            *(dotted_keys(section, prefix=key) if dataclasses.is_dataclass(section) else []),
+        ]
     return keys
 
 
@@ -211,8 +280,9 @@ def nearest(key: str, known: Iterable[str]) -> str:
 def plain(value: Any) -> Any:
     """Return settings as plain dictionaries, lists and scalars, fit for JSON and ``torch.save``."""
     if dataclasses.is_dataclass(value):
-        fields = dataclasses.fields(value)
-        return {field.name: plain(getattr(value, field.name)) for field in fields if field.init}
+        return {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, tuple | list):
         return [plain(entry) for entry in value]
     return value

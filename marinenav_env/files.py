@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -33,3 +34,13 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON, as `write_atomically` does.
+
+    Raises:
+        OSError: the disk refuses; the old file, if any, is untouched.
+    """
+    content = (json.dumps(value, indent=1) + "\n").encode()
+    write_atomically(path, lambda file: file.write(content))

@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from marinenav_env.envs import checks, marine
+from marinenav_env.envs import base, checks
 from train_RL_agents.replay import layout
 
 FAKE_GPU = torch.device("cuda", 0)
@@ -103,7 +103,7 @@ def load_guard(folder: Path) -> None:
 def fake_gpu() -> Iterator[None]:
     """Let code inside the block run on `FAKE_GPU`."""
     with pytest.MonkeyPatch.context() as patch, _Mode(), _Missing():
-        patch.setattr(marine, "check_device", torch.device)
+        patch.setattr(base, "check_device", torch.device)
         patch.setattr(checks, "check_placement", _placeable)
         patch.setattr(layout, "free_bytes", lambda device: MEMORY_BYTES)
         patch.setattr(nn.Module, "_apply", _apply)

@@ -11,7 +11,7 @@ from train_RL_agents.config.files import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-ROW = re.compile(r"^\| `([a-z]+\.[a-z_]+)` \| ([^|]+) \|", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z]+\.[a-z_]+)` \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)")
 SOURCE = re.compile(r"`((?:marinenav_env|train_RL_agents|scripts|tests|docs|configs)/[\w./-]+)`")
 
@@ -31,12 +31,15 @@ def test_numbers_of_parameters_are_those_of_the_agents(name):
 
 def test_the_table_of_parameters_is_that_of_the_code():
     config = EnvConfig()
-    rows = dict(ROW.findall((ROOT / "docs" / "physics.md").read_text()))
+    table = ROW.findall((ROOT / "docs" / "physics.md").read_text())
+    rows = {name: (shown, unit) for name, shown, unit in table}
     groups = vars(config)
     assert list(rows) == [f"{group}.{name}" for group in groups for name in vars(groups[group])]
-    for name, shown in rows.items():
+    for name, (shown, unit) in rows.items():
         group, field = name.split(".")
         value = getattr(groups[group], field)
+        stated = type(groups[group]).__dataclass_fields__[field].metadata["unit"]
+        assert unit.replace("²", "^2") == stated, name
         if isinstance(value, bool):
             assert shown == str(value), name
         elif isinstance(value, tuple):

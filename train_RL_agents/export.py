@@ -20,7 +20,6 @@ from train_RL_agents.policies.interface import (
     call_inputs,
     describe,
     joined,
-    random_observation,
     simulated_observation,
 )
 from train_RL_agents.policies.load import read_policy
@@ -97,15 +96,15 @@ def exported(policy: Policy, form: Format) -> tuple[bytes, float]:
     """
     agent = policy.agent
     generator = torch.Generator().manual_seed(0)
-    drawn = random_observation(RANDOM_OBSERVATIONS, agent.dims, generator)
+    drawn = agent.spec.observation.draw(RANDOM_OBSERVATIONS, generator)
     observation = joined([drawn, simulated_observation(policy)])
-    exact = call_inputs(agent, observation, torch.float64)
-    expected = call(acting_network(agent, torch.float64), exact)
+    exact, parts = call_inputs(agent, observation, torch.float64), len(observation)
+    expected = call(acting_network(agent, torch.float64), exact, parts)
     inputs = [part.to(form.dtype) for part in exact]
     description = describe(policy, [part[:1] for part in expected], form.dtype)
     example = [part[:2].contiguous() for part in inputs]
-    content = form.write(acting_network(agent, form.dtype), example, description)
-    model = form.read(content)
+    content = form.write(acting_network(agent, form.dtype), example, parts, description)
+    model = form.read(content, parts)
     deviation = max(
         _deviation(model(inputs), expected),
         _deviation(model([part[:1] for part in inputs]), [part[:1] for part in expected]),

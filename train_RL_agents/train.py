@@ -109,12 +109,10 @@ def train_one(
         """Print the table and draw the trajectories."""
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
-        if config.stack_k == 1:
-            picture = output_dir / TRAJECTORIES
-            stages = config.evaluation.stages
-            draw_trajectories(trainer.learner.agent, config.env, stages, config.seed, picture)
-            receiver.show_picture("trajectories", picture, step=trainer.counters.step)
-            print(f"picture: {picture}")
+        picture = output_dir / TRAJECTORIES
+        draw_trajectories(trainer.learner.agent, config, config.seed, picture)
+        receiver.show_picture("trajectories", picture, step=trainer.counters.step)
+        print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
     try:
@@ -234,9 +232,8 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
         return_freed_memory()
     complete = [folder for folder in folders if (folder / EVALUATION).exists()]
     if processes.first and complete:
-        points = multi_seed.joint_curve(complete)
         title = f"{configs[0].agent}, {len(complete)} seeds"
-        multi_seed.draw_curve(points, title, output_dir / multi_seed.CURVE)
+        multi_seed.draw_curve(complete, title, output_dir / multi_seed.CURVE)
         print(f"joint curve: {output_dir / multi_seed.CURVE}")
     if diverged:
         raise DivergedRunError("\n".join(diverged))

@@ -8,6 +8,7 @@ namespace marinenav {
 namespace {
 
 #define MN_STATE "str env, Tensor(a!)[] state, Tensor[] tables, "
+#define MN_STATE_READ "str env, Tensor[] state, Tensor[] tables, "
 #define MN_CONTEXT "float[] params, int seed, int first_world"
 
 template <class... Env>
@@ -31,6 +32,7 @@ TORCH_LIBRARY(marinenav, m) {
   m.def("reset(" MN_STATE "Tensor? only, Tensor(b!)[] observation, Tensor(c!) alive, " MN_CONTEXT
         ", bool skip_if_empty) -> ()");
   m.def("observe(" MN_STATE "Tensor? only, Tensor(b!)[] observation, " MN_CONTEXT ") -> ()");
+  m.def("water(" MN_STATE_READ "Tensor position, Tensor(a!) velocity, float[] params) -> ()");
   m.def("environments() -> str", []() { return names_of(Envs{}); });
   m.def("describe(str env) -> str", &description_of);
   m.def("row_alignment() -> int", []() -> int64_t { return kRowAlignment; });

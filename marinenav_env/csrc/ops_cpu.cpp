@@ -5,6 +5,7 @@
 #include "envs.h"
 #include "kernel/binding.h"
 #include "kernel/cpu_launcher.h"
+#include "marine/water_op.h"
 
 namespace marinenav {
 namespace {
@@ -36,6 +37,9 @@ struct CpuBackend {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(marinenav, CPU, m) { register_kernels<CpuBackend, Envs>(m); }
+TORCH_LIBRARY_IMPL(marinenav, CPU, m) {
+  register_kernels<CpuBackend, Envs>(m);
+  m.impl("water", &water<CpuBackend, Envs>);
+}
 
 }  // namespace marinenav

@@ -1,6 +1,7 @@
 #include "envs.h"
 #include "kernel/binding.h"
 #include "kernel/cuda_launcher.cuh"
+#include "marine/water_op.h"
 
 namespace marinenav {
 namespace {
@@ -15,6 +16,9 @@ struct CudaBackend {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(marinenav, CUDA, m) { register_kernels<CudaBackend, Envs>(m); }
+TORCH_LIBRARY_IMPL(marinenav, CUDA, m) {
+  register_kernels<CudaBackend, Envs>(m);
+  m.impl("water", &water<CudaBackend, Envs>);
+}
 
 }  // namespace marinenav

@@ -122,20 +122,18 @@ class KernelEnv(EnvBase):
         return StepBuffers.allocate(
             self.kernel,
             self.observation_type,
-            self.worlds,
-            self.robots,
+            self.alive,
             self.stack_k,
-            device=self.device,
             dtype=self.real_dtype,
         )
 
     def reset_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
         """Place all worlds, or those of mask [W] (bool); write only their observation rows."""
-        ops.reset(self._state, mask, out, self.alive, skip_if_empty=self.skip_reset_if_empty)
+        ops.reset(self._state, mask, out, skip_if_empty=self.skip_reset_if_empty)
 
     def step_into(self, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
         """Take one decision; `out.obs` is the true next observation, before any reset."""
-        ops.step(self._state, action, previous, out, self.alive)
+        ops.step(self._state, action, previous, out)
 
     def observe_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
         """Write the observation of worlds as they stand."""

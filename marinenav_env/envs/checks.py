@@ -11,7 +11,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.placement import check_placement
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
-from marinenav_env.fields import ConfigError
+from marinenav_env.fields import require
 from marinenav_env.kernel import ops
 
 InfoMode = Literal["full", "stats", "none"]
@@ -25,14 +25,12 @@ def check_options(worlds: int, dtype: torch.dtype, info_mode: str, stack_k: int)
     Raises:
         ConfigError: one of them is impossible.
     """
-    if worlds < 1:
-        raise ConfigError(f"worlds = {worlds}: give at least 1")
-    if dtype not in (torch.float32, torch.float64):
-        raise ConfigError(f"dtype = {dtype}: use torch.float32 or torch.float64")
-    if info_mode not in get_args(InfoMode):
-        raise ConfigError(f"info_mode = {info_mode!r}: use one of {', '.join(get_args(InfoMode))}")
-    if stack_k < 1:
-        raise ConfigError(f"stack_k = {stack_k}: give at least 1 frame")
+    modes = get_args(InfoMode)
+    require(worlds >= 1, "worlds", worlds, "give at least 1")
+    floats = dtype in (torch.float32, torch.float64)
+    require(floats, "dtype", dtype, "use torch.float32 or torch.float64")
+    require(info_mode in modes, "info_mode", info_mode, f"use one of {', '.join(modes)}")
+    require(stack_k >= 1, "stack_k", stack_k, "give at least 1 frame")
 
 
 def check_randomness(worlds: int, seed: int, first_world: int) -> None:
@@ -41,13 +39,10 @@ def check_randomness(worlds: int, seed: int, first_world: int) -> None:
     Raises:
         ConfigError: the seed or a world's number is out of range.
     """
-    if not -(2**63) <= seed < 2**63:
-        raise ConfigError(f"seed = {seed}: give a whole number of 64 bits")
-    if not 0 <= first_world <= 2**32 - worlds:
-        raise ConfigError(
-            f"first_world = {first_world}: worlds are numbered from 0 to 2**32 - 1; give 0 to"
-            f" {2**32 - worlds}"
-        )
+    require(-(2**63) <= seed < 2**63, "seed", seed, "give a whole number of 64 bits")
+    last = 2**32 - worlds
+    remedy = f"worlds are numbered from 0 to 2**32 - 1; give 0 to {last}"
+    require(0 <= first_world <= last, "first_world", first_world, remedy)
 
 
 def check_device(device: torch.device | str) -> torch.device:
@@ -58,20 +53,23 @@ def check_device(device: torch.device | str) -> torch.device:
             machine has no device of that number.
     """
     device = torch.device(device)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device = '{device}': this machine shows no CUDA device; use 'cpu'")
-    if device.type == "cuda" and not ops.has_cuda():
-        raise ConfigError(
-            f"device = '{device}': the operators were built without CUDA; use 'cpu', or rebuild"
-            " with FORCE_CUDA=1 where nvcc matches torch"
-        )
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ConfigError(
-            f"device = '{device}': this machine shows {torch.cuda.device_count()} CUDA devices,"
-            f" numbered from 0; use 'cuda:{torch.cuda.device_count() - 1}' or a smaller number"
-        )
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"device = '{device}': use 'cpu' or 'cuda'")
+    name = str(device)
+    require(device.type in ("cpu", "cuda"), "device", name, "use 'cpu' or 'cuda'")
+    if device.type == "cpu":
+        return device
+    present = torch.cuda.is_available()
+    require(present, "device", name, "this machine shows no CUDA device; use 'cpu'")
+    remedy = (
+        "the operators were built without CUDA; use 'cpu', or rebuild with FORCE_CUDA=1 where nvcc"
+        " matches torch"
+    )
+    require(ops.has_cuda(), "device", name, remedy)
+    count = torch.cuda.device_count()
+    remedy = (
+        f"this machine shows {count} CUDA devices, numbered from 0; use 'cuda:{count - 1}' or a"
+        " smaller number"
+    )
+    require((device.index or 0) < count, "device", name, remedy)
     return device
 
 
@@ -81,18 +79,18 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
     Raises:
         ConfigError: no stage, or one whose robots, vortices or buoys find no room in the map.
     """
-    if not stages:
-        raise ConfigError("stages = (): give at least one stage")
+    require(bool(stages), "stages", stages, "give at least one stage")
     scenario = config.scenario
     side_x = scenario.width - 2.0 * scenario.start_margin
     side_y = scenario.height - 2.0 * scenario.start_margin
     diagonal = (side_x**2 + side_y**2) ** 0.5
+    remedy = (
+        f"starts and goals lie at most {diagonal:.1f} m apart on this map; lower it or enlarge"
+        " scenario.width/height"
+    )
     for i, stage in enumerate(stages):
-        if stage.min_distance_m >= diagonal:
-            raise ConfigError(
-                f"stages[{i}].min_distance_m = {stage.min_distance_m}: starts and goals lie at most"
-                f" {diagonal:.1f} m apart on this map; lower it or enlarge scenario.width/height"
-            )
+        distance = stage.min_distance_m
+        require(distance < diagonal, f"stages[{i}].min_distance_m", distance, remedy)
         _check_numbering(f"stages[{i}]", stage)
         check_placement(f"stages[{i}]", stage, config)
     return tuple(stages)
@@ -108,18 +106,14 @@ def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
     if slots is None:
         return needed
     for name, given, least in zip(Slots._fields, slots, needed, strict=True):
-        if given < least:
-            raise ConfigError(
-                f"slots.{name} = {given}: a stage places {least} {name}; give at least {least}"
-            )
+        remedy = f"a stage places {least} {name}; give at least {least}"
+        require(given >= least, f"slots.{name}", given, remedy)
     _check_numbering("slots", slots)
     return slots
 
 
 def _check_numbering(name: str, counts: Stage | Slots) -> None:
     """Check that the random numbers' counter has bits for every robot and object (philox.h)."""
-    if counts.robots > MOST_ROBOTS or counts.robots + counts.buoys > MOST_OBJECTS:
-        raise ConfigError(
-            f"{name} = {counts}: give at most {MOST_ROBOTS} robots and {MOST_OBJECTS} robots and"
-            " buoys together"
-        )
+    fits = counts.robots <= MOST_ROBOTS and counts.robots + counts.buoys <= MOST_OBJECTS
+    remedy = f"give at most {MOST_ROBOTS} robots and {MOST_OBJECTS} robots and buoys together"
+    require(fits, name, counts, remedy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 import torch
@@ -70,7 +69,6 @@ def place_trial_worlds(
     config = EnvConfig(
         perception=PerceptionConfig().noiseless(), scenario=scenario, current=current
     )
-    place: dict[str, Any] = {"device": torch.device("cpu"), "dtype": torch.float32}
     state = State(
         SPEC.name,
         {"robots": stage.robots, "buoys": stage.buoys, "vortices": stage.vortices, "stages": 1},
@@ -78,9 +76,11 @@ def place_trial_worlds(
         Context(SPEC.pack(config.named_numbers()), 0, 0),
         worlds=TRIAL_WORLDS,
         statistics=False,
-        **place,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
     )
-    out = StepBuffers.allocate(SPEC.name, Observation, TRIAL_WORLDS, stage.robots, 1, **place)
-    ops.reset(state, None, out, torch.zeros_like(out.acted), skip_if_empty=False)
+    alive = torch.zeros(TRIAL_WORLDS, stage.robots, dtype=torch.bool)
+    out = StepBuffers.allocate(SPEC.name, Observation, alive, 1, dtype=torch.float32)
+    ops.reset(state, None, out, skip_if_empty=False)
     rows = [state.world_field(name)[:TRIAL_WORLDS] for name in ("robots", "vortices", "buoys")]
     return torch.stack(rows).numpy()

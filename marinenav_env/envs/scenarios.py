@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from marinenav_env.fields import PUBLISHED, Settings, setting
+
 
 @dataclass(frozen=True)
-class Stage:
-    """How many things a random scenario holds, and how far its robots have to go.
+class Stage(Settings):
+    """How many things a random scenario holds, and how far its robots have to go."""
 
-    Attributes:
-        robots: number of vessels [-], at least 1.
-        cores: number of vortex cores [-].
-        buoys: number of static buoys [-].
-        min_distance_m: shortest allowed distance from a robot's start to its goal [m].
-
-    Raises:
-        ValueError: a count is not a whole number or too small, or the distance is not finite
-            or negative.
-    """
-
-    robots: int
-    vortices: int
-    buoys: int
-    min_distance_m: float
-
-    def __post_init__(self) -> None:
-        """Check the counts and the distance; see the class."""
-        for field, least in (("robots", 1), ("vortices", 0), ("buoys", 0)):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"Stage.{field} is {value!r}: give a whole number, {least} or more"
-                )
-        distance = self.min_distance_m
-        is_number = isinstance(distance, int | float) and not isinstance(distance, bool)
-        if not is_number or not math.isfinite(distance) or distance < 0.0:
-            raise ValueError(
-                f"Stage.min_distance_m is {distance!r}: give a finite distance in metres, 0 or more"
-            )
+    robots: int = setting(unit="vessels", source=PUBLISHED, low=1)
+    vortices: int = setting(unit="vortices", source=PUBLISHED, low=0)
+    buoys: int = setting(unit="buoys", source=PUBLISHED, low=0)
+    min_distance_m: float = setting(unit="m", source=PUBLISHED, low=0.0)
+    """Shortest allowed distance from a robot's start to its goal."""
 
     @property
     def label(self) -> str:

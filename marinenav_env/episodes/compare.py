@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from marinenav_env.episodes.checks import TOO_LONG
+from marinenav_env.episodes.convert import STATE_FIELDS, reach_goal, tracks_of
 from marinenav_env.episodes.format import Episode
-from marinenav_env.episodes.recordings import Recording
+from marinenav_env.tracks import Tracks
 
 POSE = slice(0, 2)
 HEADING = 2
@@ -18,37 +22,9 @@ QUANTITIES = (
     *("position_m", "heading_rad", "velocity", "thrust_n"),
     *("observation", "reward", "phi_rad"),
 )
-TOO_LONG = "too long episode"
 
 Part = tuple[np.ndarray, np.ndarray]
 """Differences, and the recorded values they belong to."""
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What the simulator made of T decisions of R robots; the first row of T + 1 is the start.
-
-    Attributes:
-        states: trajectory rows [T, R, 13] after each decision.
-        reward: [T, R].
-        collision: [T, R] (bool).
-        reach_goal: [T, R] (bool).
-        alive: whether the robot goes on after the decision [T, R] (bool).
-        phi: turn COLREGs ask for [rad], 0 where none applies [T + 1, R].
-        ego: own state as observed [T + 1, R, 7].
-        objects: observed objects [T + 1, R, K, 5].
-        mask: 1 for an object, 0 for padding [T + 1, R, K].
-    """
-
-    states: np.ndarray
-    reward: np.ndarray
-    collision: np.ndarray
-    reach_goal: np.ndarray
-    alive: np.ndarray
-    phi: np.ndarray
-    ego: np.ndarray
-    objects: np.ndarray
-    mask: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -119,7 +95,7 @@ STEP_BY_STEP = Tolerance(1e-4, relative=True)
 
 def compare(
     episode: Episode,
-    replayed: Replayed,
+    replayed: Tracks,
     tolerance: Tolerance,
     unsure: np.ndarray | None = None,
 ) -> Deviations:
@@ -131,35 +107,43 @@ def compare(
 
     Args:
         episode: the recording.
-        replayed: the replay, of T decisions.
+        replayed: one world of T decisions, with observations.
         tolerance: how far they may differ.
         unsure: where flags, counts and the order of objects are not compared [T + 1, R].
 
     Returns:
         The largest differences.
     """
-    acted = _acted(episode)
-    unsure = np.zeros((len(acted) + 1, episode.robots), dtype=bool) if unsure is None else unsure
-    sure = ~unsure
-    states = np.zeros_like(replayed.states)
-    for robot, rows in enumerate(episode.trajectory):
-        states[: len(rows) - 1, robot] = rows[1:]
-    found, states = replayed.states[acted], states[acted]
+    known = tracks_of(episode)
+    acted = _array(known.acted)
+    sure = np.ones((len(acted) + 1, acted.shape[1]), bool) if unsure is None else ~unsure
+    found_states, states = (
+        np.stack([_array(tracks.field(name))[1:][acted] for name in STATE_FIELDS], axis=-1)
+        for tracks in (replayed, known)
+    )
+    heading = found_states[:, HEADING], states[:, HEADING]
     parts = {
-        "position_m": _difference(found[:, POSE], states[:, POSE]),
-        "heading_rad": (angle_between(found[:, HEADING], states[:, HEADING]), states[:, HEADING]),
-        "velocity": _difference(found[:, VELOCITIES], states[:, VELOCITIES]),
-        "thrust_n": _difference(found[:, THRUSTS], states[:, THRUSTS]),
+        "position_m": _difference(found_states[:, POSE], states[:, POSE]),
+        "heading_rad": (angle_between(*heading), heading[1]),
+        "velocity": _difference(found_states[:, VELOCITIES], states[:, VELOCITIES]),
+        "thrust_n": _difference(found_states[:, THRUSTS], states[:, THRUSTS]),
     }
-    goes_on = np.roll(acted, -1, axis=0)[:-1] != replayed.alive[:-1]
-    wrong = int((goes_on & acted[:-1] & sure[1:-1]).sum())
+    alive = _array(replayed.acted & ~replayed.terminated & ~replayed.truncated)
+    wrong = int(((acted[1:] != alive[:-1]) & acted[:-1] & sure[1:-1]).sum())
     recorded = episode.recorded
     if recorded is not None:
-        for name in ("collision", "reach_goal"):
-            flags = getattr(recorded, name) != getattr(replayed, name)
-            wrong += int((flags & acted & sure[1:]).sum())
-        if not episode.perception.noisy:
-            exact, wrong_here = _compare_answers(recorded, replayed, acted, sure)
+        goal_distance = episode.robots["goal_dis"][0]
+        flags = {
+            "collision": replayed.collision,
+            "reach_goal": reach_goal(replayed, goal_distance),
+        }
+        for name, flag in flags.items():
+            wrong += int(((np.array(recorded[name]) != _array(flag)) & acted & sure[1:]).sum())
+        if not episode.noisy:
+            over = (np.array(recorded["dones"]) != ~alive) & acted & sure[1:]
+            wrong += int((over & (np.array(recorded["infos"]) != TOO_LONG)).sum())
+            applies = np.array(recorded["apply_colregs"])
+            exact, wrong_here = _compare_answers(known, applies, replayed, sure)
             parts |= exact
             wrong += wrong_here
     return _summarise(parts, tolerance, wrong, len(acted))
@@ -171,31 +155,51 @@ def angle_between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _compare_answers(
-    recorded: Recording, replayed: Replayed, acted: np.ndarray, sure: np.ndarray
+    known: Tracks, applied: np.ndarray, replayed: Tracks, sure: np.ndarray
 ) -> tuple[dict[str, Part], int]:
-    """Compare what was said of observations without noise; the wrong flags are returned too."""
-    seen = recorded.obs.present & np.concatenate((np.ones_like(acted[:1]), acted))
-    applies = replayed.phi > 0.0
-    counted = replayed.mask.sum(axis=-1) == recorded.obs.count
-    wrong = ((applies != recorded.apply_colregs) | ~counted) & seen & sure
-    gone = (recorded.dones != ~replayed.alive) & acted & sure[1:] & (recorded.infos != TOO_LONG)
+    """Compare what was said of observations without noise; the wrong flags are returned too.
 
-    both = seen[1:] & applies[1:] & recorded.apply_colregs[1:]
-    phi, known_phi = replayed.phi[1:][both], recorded.phi[both]
-    listed = recorded.obs.mask.astype(bool) & (seen & counted & sure)[..., None]
-    ego = _difference(replayed.ego[seen], recorded.obs.ego[seen])
-    objects = _difference(replayed.objects[listed], recorded.obs.objects[listed])
-    observation = tuple(
-        np.concatenate((own.ravel(), other.ravel()))
-        for own, other in zip(ego, objects, strict=True)
+    Args:
+        known: the recording.
+        applied: where a COLREGs rule was recorded to apply [T + 1, R].
+        replayed: the replay.
+        sure: where flags are compared [T + 1, R].
+    """
+    assert known.observation is not None
+    assert replayed.observation is not None
+    seen, acted = _array(known.present), _array(known.acted)
+    phi, known_phi = _array(replayed.field("phi")), _array(known.field("phi"))
+    count, known_count = (_array(t.observation.mask).sum(-1) for t in (replayed, known))
+    wrong = ((phi > 0.0) != applied) | (count != known_count)
+
+    both = seen & applied & (phi > 0.0)
+    both[0] = False  # the angle of the reset is not recorded
+    listed = (
+        _array(known.observation.mask > 0.0) & (seen & (count == known_count) & sure)[..., None]
+    )
+    ego, objects = (
+        _difference(_array(found)[where], _array(recorded)[where])
+        for found, recorded, where in (
+            (replayed.observation.ego, known.observation.ego, seen),
+            (replayed.observation.objects, known.observation.objects, listed),
+        )
     )
     steady = acted & sure[1:]
-    parts = {
-        "observation": observation,
-        "reward": _difference(replayed.reward[steady], recorded.rewards[steady]),
-        "phi_rad": (angle_between(phi, known_phi), known_phi),
-    }
-    return parts, int(wrong.sum() + gone.sum())
+    return {
+        "observation": tuple(map(_joined, zip(ego, objects, strict=True))),
+        "reward": _difference(_array(replayed.reward)[steady], _array(known.reward)[steady]),
+        "phi_rad": (angle_between(phi[both], known_phi[both]), known_phi[both]),
+    }, int((wrong & seen & sure).sum())
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def _array(rows: Tensor) -> np.ndarray:
+    """Return [T, R, ...] on the host of rows of one world [T, 1, R, ...]."""
+    rows = rows[:, 0].cpu()
+    return (rows if rows.dtype == torch.bool else rows.double()).numpy()
 
 
 def _summarise(
@@ -219,9 +223,3 @@ def _largest(values: Sequence[float | None]) -> float | None:
     """Return the largest value; NaN if one is, which Python's own max may drop."""
     there = [value for value in values if value is not None]
     return float(np.max(there)) if there else None
-
-
-def _acted(episode: Episode) -> np.ndarray:
-    """Return whether the robot took the decision [T, R]."""
-    lengths = np.array([len(actions) for actions in episode.action_history])
-    return np.arange(episode.decisions)[:, None] < lengths

@@ -1,12 +1,15 @@
-"""The simulator's configuration from an episode file's parameters, and back."""
+"""The simulator's configuration from an episode file and back, and its Tracks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections import defaultdict
 from dataclasses import replace
-from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from marinenav_env.config import (
     CurrentConfig,
@@ -17,39 +20,18 @@ from marinenav_env.config import (
     ScenarioConfig,
     VesselConfig,
 )
-from marinenav_env.episodes.format import Episode
-from marinenav_env.episodes.sections import EnvSettings, Perception, Vessels
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.state import NEAREST_OBJECTS, ROBOT_FIELDS
+from marinenav_env.episodes.format import TRAJECTORY_COLUMNS, Episode
+from marinenav_env.episodes.schema import (
+    ENV,
+    OBJECT_FEATURES,
+    PERCEPTION,
+    SELF_FEATURES,
+    VESSELS,
+)
 from marinenav_env.fields import ConfigError
-
-SAME_NAME = (
-    *("dt", "length", "width", "izz", "x_dot_u", "y_dot_v", "y_dot_r", "n_dot_r", "n_dot_v"),
-    *("x_u", "x_uu", "y_v", "y_vv", "y_r", "y_rv", "y_vr", "y_rr"),
-    *("n_r", "n_rr", "n_v", "n_vv", "n_rv", "n_vr"),
-    *("min_thrust", "max_thrust", "power_coefficient"),
-)
-"""Vessel parameters that bear one name in the file's section and in the configuration."""
-
-VESSEL_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        **{name: name for name in SAME_NAME},
-        "n": "substeps",
-        "r": "radius",
-        "m": "mass",
-        "left_thrust_change": "left_thrust_rates",
-        "right_thrust_change": "right_thrust_rates",
-    }
-)
-PERCEPTION_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "range": "range",
-        "angle": "angle",
-        "pos_std": "position_std",
-        "vel_std": "velocity_std",
-        "r_kappa": "radius_kappa",
-        "r_mean_ratio": "radius_mean_ratio",
-    }
-)
-"""Field of the file's section to field of the configuration."""
+from marinenav_env.tracks import Tracks
 
 NOT_IN_A_REPLAY = (
     *("scenario.start_margin", "scenario.buoy_margin", "scenario.placement_tries"),
@@ -57,45 +39,39 @@ NOT_IN_A_REPLAY = (
 )
 """Parameters without effect on a replay: the file says what stands where and who acted how long."""
 
-ANGULAR_SPEED_MAX, ANGULAR_SPEED_PENALTY = 0.5 * np.pi, -1.0
+UNUSED = {"angular_speed_max": 0.5 * np.pi, "angular_speed_penalty": -1.0}
 """A published penalty that the published simulator does not apply; files carry it all the same."""
 
+CONTACT_TOLERANCE_M = 1e-6
+"""Surface distance that still counts as contact where the recording does not say [m]."""
 
-def config_of(episode: Episode, nearest_objects: int) -> EnvConfig:
+ANSWER_FIELDS = ("step_energy", "phi", "contact")
+CONTACT = 2
+STATE_FIELDS = ROBOT_FIELDS[: len(TRAJECTORY_COLUMNS)]
+"""The simulator's names of the columns of a trajectory."""
+
+
+# ---- configuration ----------------------------------------------------------------------------
+
+
+def config_of(episode: Episode) -> EnvConfig:
     """Return the configuration in which an episode took place, its robots never cut by a limit.
 
-    Args:
-        episode: the episode.
-        nearest_objects: how many objects the simulator's observations hold.
-
     Raises:
-        ValueError: the robots differ in a parameter, or one has a value that this simulator does
+        ConfigError: the robots differ in a parameter, or one has a value that this simulator does
             not know; the message names the file, the field, the value and the remedy.
     """
-    config = _config_of_sections(
-        episode.env, episode.vessels, episode.perception, nearest_objects, episode.name
-    )
+    config = _config_of_sections(episode.env, episode.robots, episode.name)
     return replace(config, episode=EpisodeConfig(max_steps=episode.decisions + 1))
 
 
-def check_recordable(config: EnvConfig, nearest_objects: int) -> None:
+def check_recordable(config: EnvConfig) -> None:
     """Check that episode files hold every parameter that a replay depends on.
-
-    Args:
-        config: the configuration of the environment to be recorded.
-        nearest_objects: how many objects the simulator's observations hold.
 
     Raises:
         ConfigError: a replay of the file would run with another value of a parameter.
     """
-    robots = 1
-    read = _config_of_sections(
-        settings_of(config, seed=0, robots=robots),
-        vessels_of(config, robots),
-        perception_of(config, robots, nearest_objects),
-        nearest_objects,
-        "recording",
-    )
+    read = _config_of_sections(*sections_of(config, seed=0, robots=1), "recording")
     pairs = zip(config.named_numbers(), read.named_numbers(), strict=True)
     for (name, value), (_, replayed) in pairs:
         if value != replayed and name not in NOT_IN_A_REPLAY:
@@ -105,111 +81,181 @@ def check_recordable(config: EnvConfig, nearest_objects: int) -> None:
             )
 
 
-def _config_of_sections(
-    env: EnvSettings, vessels: Vessels, perception: Perception, nearest_objects: int, file: str
-) -> EnvConfig:
-    """Return the configuration that sections of the file called ``file`` stand for."""
-    common = {name: _common(file, name, getattr(vessels, name)) for name in VESSEL_FIELDS}
-    goal_distance = _common(file, "goal_dis", vessels.goal_dis)
-    seen = {
-        name: _common(file, f"perception.{name}", getattr(perception, name))
-        for name in PERCEPTION_FIELDS
+def _config_of_sections(env: dict[str, Any], robots: dict[str, Any], file: str) -> EnvConfig:
+    def refuse(key: str, values: list[Any], remedy: str) -> None:
+        raise ConfigError(f"episode file {file!r}: robots.{key} is {values}: {remedy}")
+
+    if robots["detect_r"] != robots["r"]:
+        refuse("detect_r", robots["detect_r"], "give the collision radius r")
+    seen = robots["perception"]["max_obj_num"]
+    if set(seen) != {NEAREST_OBJECTS}:
+        remedy = f"give {NEAREST_OBJECTS}, the number this simulator observes"
+        refuse("perception.max_obj_num", seen, remedy)
+    parts: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+
+    def put(parameter: str, value: Any) -> None:
+        group, _, name = parameter.partition(".")
+        parts[group][name] = tuple(value) if isinstance(value, list) else value
+
+    for key, entry in ENV.items():
+        values = env[key] if entry.lengths else [env[key]]
+        for parameter, value in zip(entry.parameters, values, strict=False):
+            put(parameter, value)
+    per_robot = {key: (robots[key], entry) for key, entry in VESSELS.items()}
+    per_robot |= {
+        f"perception.{key}": (robots["perception"][key], entry) for key, entry in PERCEPTION.items()
     }
-    if not np.array_equal(vessels.detect_r, vessels.r):
-        _refuse(file, "detect_r", vessels.detect_r, "give the collision radius r")
-    if (perception.max_obj_num != nearest_objects).any():
-        remedy = f"give {nearest_objects}, the number this simulator observes"
-        _refuse(file, "perception.max_obj_num", perception.max_obj_num, remedy)
+    for key, (values, entry) in per_robot.items():
+        if any(value != values[0] for value in values):
+            refuse(key, values, "give all robots one value, this simulator knows no other")
+        for parameter in entry.parameters:
+            put(parameter, values[0])
     # All in a file has its place, so it has no margins: the published ones, or what the map allows.
-    within = 0.25 * min(env.width, env.height)
+    within = 0.25 * min(env["width"], env["height"])
+    margins = {
+        name: min(getattr(ScenarioConfig, name), within) for name in ("start_margin", "buoy_margin")
+    }
     try:
         return EnvConfig(
-            vessel=VesselConfig(**{VESSEL_FIELDS[name]: value for name, value in common.items()}),
-            perception=PerceptionConfig(
-                **{PERCEPTION_FIELDS[name]: value for name, value in seen.items()}
-            ),
-            reward=RewardConfig(
-                timestep=env.timestep_penalty,
-                colregs=env.colregs_penalty,
-                collision=env.collision_penalty,
-                goal=env.goal_reward,
-                goal_distance=goal_distance,
-            ),
-            current=CurrentConfig(
-                core_radius=env.core_radius,
-                edge_speed_min=float(env.v_range[0]),
-                edge_speed_max=float(env.v_range[1]),
-                same_sense_speed=env.v_rel_max,
-                opposite_ratio=env.p,
-            ),
-            scenario=ScenarioConfig(
-                width=env.width,
-                height=env.height,
-                start_margin=min(ScenarioConfig.start_margin, within),
-                buoy_margin=min(ScenarioConfig.buoy_margin, within),
-                clear_radius=env.clear_r,
-                buoy_radius_min=float(env.obs_r_range[0]),
-                buoy_radius_max=float(env.obs_r_range[1]),
-            ),
+            vessel=VesselConfig(**parts["vessel"]),
+            perception=PerceptionConfig(**parts["perception"]),
+            reward=RewardConfig(**parts["reward"]),
+            current=CurrentConfig(**parts["current"]),
+            scenario=ScenarioConfig(**parts["scenario"], **margins),
         )
     except ConfigError as error:
-        raise ValueError(f"episode file {file!r}: {error}") from error
+        raise ConfigError(f"episode file {file!r}: {error}") from error
 
 
-def settings_of(config: EnvConfig, seed: int, robots: int) -> EnvSettings:
-    """Return the ``env`` section for a configuration."""
-    current, scenario, reward = config.current, config.scenario, config.reward
-    return EnvSettings(
-        seed=seed,
-        is_eval_env=True,
-        width=scenario.width,
-        height=scenario.height,
-        core_radius=current.core_radius,
-        v_rel_max=current.same_sense_speed,
-        p=current.opposite_ratio,
-        v_range=np.array([current.edge_speed_min, current.edge_speed_max]),
-        obs_r_range=np.array([scenario.buoy_radius_min, scenario.buoy_radius_max]),
-        clear_r=scenario.clear_radius,
-        angular_speed_max=ANGULAR_SPEED_MAX,
-        angular_speed_penalty=ANGULAR_SPEED_PENALTY,
-        timestep_penalty=reward.timestep,
-        colregs_penalty=reward.colregs,
-        collision_penalty=reward.collision,
-        goal_reward=reward.goal,
-        num_robots=robots,
+def sections_of(
+    config: EnvConfig, *, seed: int, robots: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what ``env`` and ``robots`` say of the configuration, for R equal robots."""
+
+    def values(parameters: tuple[str, ...]) -> list[Any]:
+        found = [functools.reduce(getattr, name.split("."), config) for name in parameters]
+        return [list(value) if isinstance(value, tuple) else value for value in found]
+
+    env = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
+    for key, entry in ENV.items():
+        known = values(entry.parameters) or [env[key]]
+        env[key] = known if entry.lengths else known[0]
+    vessels = {key: values(entry.parameters) * robots for key, entry in VESSELS.items()}
+    perception = {key: values(entry.parameters) * robots for key, entry in PERCEPTION.items()}
+    perception["max_obj_num"] = [NEAREST_OBJECTS] * robots
+    return {key: env[key] for key in ENV}, {**vessels, "perception": perception}
+
+
+# ---- Tracks from files ------------------------------------------------------------------------
+
+
+def tracks_of(episode: Episode) -> Tracks:
+    """Return an episode as tracks of one world, on the CPU in float64.
+
+    Rewards, phi, energy and observations are those recorded, and 0 or None where nothing was. How a
+    robot ended is as recorded, else as its last state shows.
+    """
+    robots, recorded = episode.robots, episode.recorded
+    lengths, steps = np.array(episode.lengths), np.arange(episode.decisions + 1)
+    acted = steps[:-1, None] < lengths
+    trajectories = [np.array(rows, dtype=float) for rows in robots["trajectory"]]
+    states = np.stack([rows[np.minimum(steps, len(rows) - 1)] for rows in trajectories], axis=1)
+    goals = np.broadcast_to(np.array(robots["goal"], dtype=float), (*states.shape[:2], 2))
+    answers = np.zeros((*states.shape[:2], len(ANSWER_FIELDS)))
+    reward = np.zeros(acted.shape)
+    if recorded is None:
+        answers[..., CONTACT], terminated = _ends_by_position(episode, states)
+    else:
+        applies = np.array(recorded["apply_colregs"])[1:]
+        phi = np.where(applies, np.array(recorded["phi"], dtype=float), 0.0)
+        collision = np.array(recorded["collision"])
+        answers[1:] = np.stack((recorded["energy"], phi, collision), axis=-1)
+        terminated = acted & (collision | np.array(recorded["reach_goal"]))
+        reward = np.array(recorded["rewards"], dtype=float)
+    last = steps[1:, None] == lengths
+    circulation = np.where(episode.env["cores"]["clockwise"], 1.0, -1.0)
+    circulation *= np.array(episode.env["cores"]["Gamma"], dtype=float)
+    return Tracks(
+        fields=(*STATE_FIELDS, "goal_x", "goal_y", *ANSWER_FIELDS),
+        robot=_of_one_world(np.concatenate((states, goals, answers), axis=-1)),
+        acted=_of_one_world(acted),
+        action=_of_one_world(_padded_actions(episode)),
+        reward=_of_one_world(reward),
+        terminated=_of_one_world(terminated),
+        truncated=_of_one_world(last & acted & ~terminated),
+        buoys=_objects(episode.env["obstacles"]["positions"], episode.env["obstacles"]["r"]),
+        vortices=_objects(episode.env["cores"]["positions"], circulation),
+        decision_time=robots["dt"][0] * robots["N"][0],
+        hull_radius=robots["r"][0],
+        observation=None if recorded is None else _observation(episode),
     )
 
 
-def vessels_of(config: EnvConfig, robots: int) -> Vessels:
-    """Return the parameters of R equal vessels."""
-    values = {
-        name: _repeated(getattr(config.vessel, own), robots) for name, own in VESSEL_FIELDS.items()
-    }
-    values["detect_r"] = values["r"]
-    values["goal_dis"] = _repeated(config.reward.goal_distance, robots)
-    return Vessels(**values)
+def _of_one_world(rows: np.ndarray) -> Tensor:
+    """Return [T, 1, R, ...] of [T, R, ...]."""
+    return torch.from_numpy(np.ascontiguousarray(rows)).unsqueeze(1)
 
 
-def perception_of(config: EnvConfig, robots: int, nearest_objects: int) -> Perception:
-    """Return the perception of R equal robots."""
-    values = {
-        name: _repeated(getattr(config.perception, own), robots)
-        for name, own in PERCEPTION_FIELDS.items()
-    }
-    return Perception(**values, max_obj_num=_repeated(nearest_objects, robots))
+def _objects(positions: list[list[float]], last: Any) -> Tensor:
+    """Return [1, N, 3] of positions and what comes third."""
+    places = np.array(positions, dtype=float).reshape(-1, 2)
+    return torch.from_numpy(np.column_stack((places, last)).astype(float)).unsqueeze(0)
 
 
-def _repeated(value: float | tuple[float, ...], robots: int) -> np.ndarray:
-    return np.stack([np.asarray(value)] * robots)
+def _padded_actions(episode: Episode) -> np.ndarray:
+    """Return [T, R, 2] pairs or [T, R] indices, 0 for robots gone."""
+    pairs = episode.continuous is not False
+    shape = (episode.decisions, len(episode.lengths), *((2,) if pairs else ()))
+    actions = np.zeros(shape, dtype=np.float64 if pairs else np.int64)
+    for robot, history in enumerate(episode.robots["action_history"]):
+        if history:
+            actions[: len(history), robot] = history
+    return actions
 
 
-def _common(file: str, name: str, values: np.ndarray) -> float | int | tuple[float, ...]:
-    """Return the value that all robots share."""
-    if (values != values[0]).any():
-        _refuse(file, name, values, "give all robots one value, this simulator knows no other")
-    value = values[0].tolist()
-    return tuple(value) if isinstance(value, list) else value
+def _observation(episode: Episode) -> Observation:
+    """Return what was recorded as seen, with leading dimensions [T + 1, 1, R]."""
+    assert episode.recorded is not None
+    table = episode.recorded["obs"]
+    shape = (len(table), 1, len(episode.lengths))
+    capacity = max(episode.robots["perception"]["max_obj_num"])
+    ego = np.zeros((*shape, SELF_FEATURES))
+    objects = np.zeros((*shape, capacity, OBJECT_FEATURES))
+    mask = np.zeros((*shape, capacity))
+    for step, row in enumerate(table):
+        for robot, seen in enumerate(row):
+            if seen is not None:
+                ego[step, 0, robot] = seen[0]
+                if seen[1]:
+                    objects[step, 0, robot, : len(seen[1])] = seen[1]
+                mask[step, 0, robot, : len(seen[1])] = 1.0
+    return Observation(*map(torch.from_numpy, (ego, objects, mask)))
 
 
-def _refuse(file: str, name: str, values: np.ndarray, remedy: str) -> None:
-    raise ValueError(f"episode file {file!r}: robots.{name} is {values.tolist()}: {remedy}")
+def _ends_by_position(episode: Episode, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return who touched something [T + 1, R], and who ended [T, R], at each robot's last state.
+
+    A robot touches a buoy, or another robot that is there.
+    """
+    robots, buoys = episode.robots, episode.env["obstacles"]
+    lengths, radii = np.array(episode.lengths), np.array(robots["r"])
+    contact = np.zeros(states.shape[:2])
+    terminated = np.zeros((len(states) - 1, len(lengths)), dtype=bool)
+    for robot, last in enumerate(lengths):
+        position = states[last, robot, :2]
+        others = (lengths >= last) & (np.arange(len(lengths)) != robot)
+        places = np.array([*states[last, others, :2], *buoys["positions"]]).reshape(-1, 2)
+        reach = np.array([*radii[others], *buoys["r"]]) + radii[robot]
+        gaps = np.linalg.norm(places - position, axis=1) - reach
+        contact[last, robot] = (gaps <= CONTACT_TOLERANCE_M).any()
+        distance = np.linalg.norm(position - robots["goal"][robot])
+        arrived = distance <= robots["goal_dis"][robot]
+        terminated[last - 1 : last, robot] = contact[last, robot] or arrived
+    return contact, terminated
+
+
+def reach_goal(tracks: Tracks, goal_distance: float) -> Tensor:
+    """[N, W, R] bool, robots that reached their goal in the decision, in a collision or not."""
+    away = [tracks.field(f"goal_{axis}")[1:] - tracks.field(axis)[1:] for axis in "xy"]
+    near = torch.hypot(*away) <= goal_distance
+    return tracks.terminated & (near | ~tracks.collision)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.state import ROBOT_FIELDS, Slots
 from marinenav_env.episodes.compare import (
     RUN_THROUGH,
     STEP_BY_STEP,
     VELOCITIES,
     Deviations,
-    Replayed,
     compare,
 )
+from marinenav_env.episodes.convert import STATE_FIELDS, config_of, reach_goal, tracks_of
 from marinenav_env.episodes.format import Episode
-from marinenav_env.episodes.snapshots import Snapshot, snapshot
-from marinenav_env.episodes.worlds import env_for, place_worlds
-from marinenav_env.stepper import Stepper
+from marinenav_env.fields import ConfigError
+from marinenav_env.tracks import Tracks, place_worlds, record_tracks
 
 JITTER = 1e-4
 """How far states are moved [m, rad, m/s, rad/s] to see which flags are at their thresholds."""
@@ -38,11 +40,11 @@ def check(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> D
     flags at their thresholds are left out.
 
     Raises:
-        ValueError: the episode has no actions, the simulator does not know its parameters, or the
+        ConfigError: the episode has no actions, the simulator does not know its parameters, or the
             device is missing.
     """
     if episode.decisions == 0:
-        raise ValueError(
+        raise ConfigError(
             f"episode file {episode.name!r}: robots.action_history is empty: "
             "there is nothing to replay, record an episode first"
         )
@@ -52,33 +54,38 @@ def check(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> D
     return compare(episode, replayed, STEP_BY_STEP, at_threshold(episode, device))
 
 
-def run_through(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> Replayed:
+def run_through(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> Tracks:
     """Replay an episode from its start, without a look at the recorded states.
 
     Raises:
-        ValueError: as :func:`check`.
+        ConfigError: as :func:`check`.
     """
-    env = env_for([episode], 1, dtype=dtype, device=device)
-    place_worlds(env, [(episode, 0)])
-    stepper = Stepper(env, restarts=False)
-    rows = [snapshot(env, stepper.observe())]
-    for decision in range(episode.decisions):
-        stepper.step(_actions(env, episode, [decision]))
-        rows.append(snapshot(env, stepper.advance()))
-    return _replayed({name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
+    env = env_at(episode, [0], dtype=dtype, device=device)
+    actions = iter(tracks_of(episode).action.to(device))
+    return record_tracks(
+        env, lambda _: next(actions), episode.decisions, reset=False, observations=True
+    )
 
 
-def step_by_step(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> Replayed:
+def step_by_step(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> Tracks:
     """Replay every decision of an episode from the recorded state, all of them side by side.
 
     Raises:
-        ValueError: as :func:`check`.
+        ConfigError: as :func:`check`.
     """
     steps = range(episode.decisions)
-    env = env_for([episode], len(steps), dtype=dtype, device=device)
-    place_worlds(env, [(episode, step) for step in steps])
-    start, end = _one_decision(env, episode, steps)
-    return _replayed({name: np.concatenate((start[name][:1], end[name])) for name in end})
+    tracks = _one_decision(env_at(episode, steps, dtype=dtype, device=device), episode, steps)
+
+    def in_turn(rows: Tensor) -> Tensor:
+        """Rows of one world, its start before them if there is one, of those of T worlds."""
+        start = rows[:1, :1] if len(rows) > 1 else rows[:0, :1]
+        return torch.cat((start, rows[-1].unsqueeze(1)))
+
+    by_time = ("robot", "acted", "action", "reward", "terminated", "truncated")
+    parts = {name: in_turn(getattr(tracks, name)) for name in by_time}
+    return replace(
+        tracks.worlds([0]), **parts, observation=Observation(*map(in_turn, _seen(tracks)))
+    )
 
 
 def at_threshold(episode: Episode, device: torch.device | str) -> np.ndarray:
@@ -90,53 +97,71 @@ def at_threshold(episode: Episode, device: torch.device | str) -> np.ndarray:
         Whether the moved copies disagree, at the start and after each decision [T + 1, R].
 
     Raises:
-        ValueError: as :func:`check`.
+        ConfigError: as :func:`check`.
     """
-    steps = np.repeat(np.arange(episode.decisions), JITTERED_COPIES).tolist()
-    env = env_for([episode], len(steps), dtype=torch.float64, device=device)
-    place_worlds(env, [(episode, step) for step in steps])
+    steps = [step for step in range(episode.decisions) for _ in range(JITTERED_COPIES)]
+    env = env_at(episode, steps, dtype=torch.float64, device=device)
     generator = torch.Generator().manual_seed(0)
     moved = env.state.robot[: VELOCITIES.stop, :, : env.worlds]
     shift = (2.0 * torch.rand(moved.shape, generator=generator, dtype=moved.dtype) - 1.0) * JITTER
     moved += shift.to(moved.device)
-    start, end = _one_decision(env, episode, steps)
-    return np.concatenate((_copies_disagree(start)[:1], _copies_disagree(end)))
+    tracks = _one_decision(env, episode, steps)
+
+    def copies(rows: Tensor) -> Tensor:
+        return rows.unflatten(1, (-1, JITTERED_COPIES))
+
+    ends = torch.stack((tracks.collision, reach_goal(tracks, env.config.reward.goal_distance)))
+    flags = [
+        *torch.cat((torch.zeros_like(ends), ends), dim=1),
+        tracks.field("phi") > 0.0,
+        _seen(tracks).mask.sum(-1),
+    ]
+    uneven = [(flag != flag[:, :, :1]).any(2) for flag in map(copies, flags)]
+    objects = copies(_seen(tracks).objects).flatten(-2)
+    swapped = (objects.amax(2) - objects.amin(2)).amax(-1) > SWAPPED
+    unsure = torch.stack([*uneven, swapped]).any(0)  # [2, T, R]
+    return torch.cat((unsure[0, :1], unsure[1])).cpu().numpy()
 
 
-def _copies_disagree(row: Snapshot) -> np.ndarray:
-    """Return [T, R] where flags or objects differ among the copies of a decision."""
-    copies = {
-        name: value.reshape(-1, JITTERED_COPIES, *value.shape[1:]) for name, value in row.items()
-    }
-    seen = copies["mask"].sum(axis=-1)
-    flags = (copies["collision"], copies["reach_goal"], copies["phi"] > 0.0, seen)
-    uneven = np.any([(flag != flag[:, :1]).any(axis=1) for flag in flags], axis=0)
-    return uneven | (np.ptp(copies["objects"], axis=1).max(axis=(-2, -1)) > SWAPPED)
+def env_at(
+    episode: Episode, steps: Sequence[int], *, dtype: torch.dtype, device: torch.device | str
+) -> MarineNavEnv:
+    """Return an environment whose world w stands where the episode does after ``steps[w]`` of T.
+
+    It observes without noise: what was drawn when an episode was recorded cannot be drawn again. A
+    robot without a further action is gone.
+
+    Raises:
+        ConfigError: the episode has parameters that this simulator does not know, or the device is
+            not there.
+    """
+    config, known = config_of(episode), tracks_of(episode)
+    slots = Slots(len(episode.lengths), known.buoys.shape[1], known.vortices.shape[1])
+    env = MarineNavEnv(
+        len(steps),
+        stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+        config=replace(config, perception=config.perception.noiseless()),
+        discrete=episode.continuous is False,
+        device=device,
+        dtype=dtype,
+        info_mode="none",
+        slots=slots,
+    )
+    robot = torch.zeros(len(steps), slots.robots, len(ROBOT_FIELDS), dtype=torch.float64)
+    for name in (*STATE_FIELDS, "goal_x", "goal_y"):
+        robot[..., ROBOT_FIELDS.index(name)] = known.field(name)[list(steps), 0]
+    each = (len(steps), -1, -1)
+    alive = known.acted[list(steps), 0]
+    place_worlds(env, robot, alive, known.buoys.expand(each), known.vortices.expand(each))
+    return env
 
 
-def _actions(env: MarineNavEnv, episode: Episode, steps: Sequence[int]) -> Tensor:
-    """Return the recorded actions [W, R(, 2)] of the given decisions, zero for robots gone."""
-    shape = (env.worlds, env.robots) if env.discrete else (env.worlds, env.robots, 2)
-    actions = np.zeros(shape, dtype=np.int64 if env.discrete else np.float64)
-    for world, step in enumerate(steps):
-        for robot, history in enumerate(episode.action_history):
-            if step < len(history):
-                actions[world, robot] = history[step]
-    dtype = torch.int64 if env.discrete else env.real_dtype
-    return torch.from_numpy(actions).to(env.device, dtype)
+def _one_decision(env: MarineNavEnv, episode: Episode, steps: Sequence[int]) -> Tracks:
+    """Take the decision after ``steps[w]`` in world w."""
+    action = tracks_of(episode).action[list(steps), 0].to(env.device)
+    return record_tracks(env, lambda _: action, 1, reset=False, observations=True)
 
 
-def _one_decision(
-    env: MarineNavEnv, episode: Episode, steps: Sequence[int]
-) -> tuple[Snapshot, Snapshot]:
-    """Observe all worlds, take one decision in each, and return both snapshots."""
-    stepper = Stepper(env, restarts=False)
-    start = snapshot(env, stepper.observe())
-    return start, snapshot(env, stepper.step(_actions(env, episode, steps)))
-
-
-def _replayed(rows: Snapshot) -> Replayed:
-    """Return the replay of T decisions from snapshots [T + 1, R, ...], the start first."""
-    start = dict.fromkeys(("phi", "ego", "objects", "mask"), 0)
-    names = (item.name for item in fields(Replayed))
-    return Replayed(**{name: rows[name][start.get(name, 1) :] for name in names})
+def _seen(tracks: Tracks) -> Observation:
+    assert tracks.observation is not None
+    return tracks.observation

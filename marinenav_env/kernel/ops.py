@@ -75,9 +75,7 @@ def _philox_fake(counter: Tensor, key0: int, key1: int) -> Tensor:
     return torch.empty_like(counter)
 
 
-def step(
-    state: State, action: Tensor, previous: StepBuffers, out: StepBuffers, alive: Tensor
-) -> None:
+def step(state: State, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
     """Take one decision in every world: motion, observation, reward, ends.
 
     Args:
@@ -85,7 +83,6 @@ def step(
         action: [W, R, continuous] real in [-1, 1], or [W, R] int64 indices.
         previous: holds the observation before the step (read for older frames only).
         out: written whole; `out.obs` is the true next observation.
-        alive: [W, R] bool, written: robots that act in the coming decision.
     """
     _ops.step(
         state.env,
@@ -94,7 +91,7 @@ def step(
         action,
         previous.frame_list,
         out.frame_list,
-        out.results(alive),
+        out.result_list,
         *state.context,
     )
 
@@ -104,16 +101,13 @@ def _step_fake(*_: object) -> None:
     return None
 
 
-def reset(
-    state: State, only: Tensor | None, out: StepBuffers, alive: Tensor, *, skip_if_empty: bool
-) -> None:
+def reset(state: State, only: Tensor | None, out: StepBuffers, *, skip_if_empty: bool) -> None:
     """Place worlds anew and observe them.
 
     Args:
         state: changed in place.
         only: [W] bool, the worlds to place; None for all. Other worlds' rows stay untouched.
-        out: only the observation rows of the placed worlds are written.
-        alive: [W, R] bool, rows of the placed worlds written.
+        out: only the observation rows of the placed worlds and their rows of `alive` are written.
         skip_if_empty: look at `only` first and launch nothing if it is all False (CPU; on CUDA
             the host may not look, so the kernels always run and each thread leaves at once).
     """
@@ -123,7 +117,7 @@ def reset(
         state.tables,
         only,
         out.frame_list,
-        alive,
+        out.alive,
         *state.context,
         skip_if_empty,
     )
@@ -145,4 +139,27 @@ def observe(state: State, only: Tensor | None, out: StepBuffers) -> None:
 
 @torch.library.register_fake("marinenav::observe")
 def _observe_fake(*_: object) -> None:
+    return None
+
+
+def water(state: State, position: Tensor) -> Tensor:
+    """Return the velocity of the water.
+
+    Args:
+        state: of a marine environment.
+        position: [W, N, 2], x and y in m.
+
+    Returns:
+        [W, N, 2] in m/s, world frame.
+
+    Raises:
+        RuntimeError: the environment has no water, or the positions another shape.
+    """
+    velocity = torch.empty_like(position)
+    _ops.water(state.env, state.changing, state.tables, position, velocity, state.context.params)
+    return velocity
+
+
+@torch.library.register_fake("marinenav::water")
+def _water_fake(*_: object) -> None:
     return None

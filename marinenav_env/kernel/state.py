@@ -15,10 +15,6 @@ WORLD_RUNNING, WORLD_TERMINATED, WORLD_TRUNCATED = 0, 1, 2
 """How a world's episode stands (`csrc/kernel/worlds.h`)."""
 
 
-RESULTS = tuple(tensor.name for tensor in ops.describe(ops.ENVIRONMENTS[0]).results)
-"""What a step writes besides the observation, in every environment."""
-
-
 class Context(NamedTuple):
     """What an operator needs besides tensors.
 
@@ -126,41 +122,44 @@ class StepBuffers:
     done: Tensor  # [W] bool, the world's episode is over
     world_terminated: Tensor  # [W] bool
     world_truncated: Tensor  # [W] bool
+    alive: Tensor  # [W, R] bool, the environment's: robots that act in the coming decision
+    result_list: list[Tensor]  # what a step writes besides the observation, in that order too
 
     @staticmethod
     def allocate(
         env: str,
         observation: Callable[..., Any],
-        worlds: int,
-        robots: int,
+        alive: Tensor,
         stack_k: int,
         *,
-        device: torch.device,
         dtype: torch.dtype,
     ) -> StepBuffers:
-        """Return zeroed buffers; `observation` makes an observation of its entries by name."""
+        """Return zeroed buffers.
+
+        Args:
+            env: name of the environment in the core.
+            observation: makes an observation of its entries by name.
+            alive: [W, R] bool, kept; its device is the buffers'.
+            stack_k: observation frames.
+            dtype: of real tensors.
+        """
+        worlds, robots = alive.shape
+        device, spec = alive.device, ops.describe(env)
         sizes = {"worlds": worlds, "robots": robots, "frames": stack_k}
+        dtypes = {"real": dtype, "bool": torch.bool}
         frames = {
             t.name: torch.zeros(t.sized(sizes), device=device, dtype=dtype)
-            for t in ops.describe(env).observation
+            for t in spec.observation
         }
-
-        def flag(*shape: int) -> Tensor:
-            return torch.zeros((worlds, *shape), device=device, dtype=torch.bool)
-
+        results = {
+            t.name: torch.zeros(t.sized(sizes), device=device, dtype=dtypes[t.number])
+            for t in spec.results
+        }
+        results["alive"] = alive
         return StepBuffers(
             observation(**frames),
             observation(**{name: entry.flatten(2, 3) for name, entry in frames.items()}),
             list(frames.values()),
-            torch.zeros((worlds, robots), device=device, dtype=dtype),
-            flag(robots),
-            flag(robots),
-            flag(robots),
-            flag(),
-            flag(),
-            flag(),
+            result_list=list(results.values()),
+            **results,
         )
-
-    def results(self, alive: Tensor) -> list[Tensor]:
-        """Return what a step writes besides the observation, in the operators' order."""
-        return [alive if name == "alive" else getattr(self, name) for name in RESULTS]

@@ -1,4 +1,4 @@
-"""The parts that an episode's picture is made of: the map, tracks, hulls and marks."""
+"""The parts that an episode's figure is made of: the map, tracks, hulls and marks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Circle, Rectangle
 from matplotlib.patheffects import withStroke
 
-from marinenav_env.episodes.format import Episode
 from marinenav_env.render.geometry import (
     End,
-    current_velocity,
+    Scene,
     hull_polygons,
-    outcomes,
     place_body,
     to_map,
+    water_velocity,
 )
 
 ROBOT_COLOURS = (
@@ -33,12 +32,12 @@ ROBOT_COLOURS = (
 """Colours of robots in order; told apart by readers with colour-vision deficiencies too."""
 
 WATER, TEXT_INK, GRID = "#F3F8FB", "#22313A", "#D5E1E8"
-CURRENT_INK, CORE_INK = "#7FAECB", "#2F6E97"
+CURRENT_INK, VORTEX_INK = "#7FAECB", "#2F6E97"
 BUOY_FILL, BUOY_EDGE = "#F2C230", "#4A3B00"
 COLLISION_INK = "#C00020"
 WATER_SPEED = LinearSegmentedColormap.from_list("water", ["#F3F8FB", "#C4DDEC", "#7FB2D3"])
 FASTEST_SHADE = 1.5
-"""Water speed [m/s] from which the shade grows no darker; only the cores themselves are faster."""
+"""Water speed [m/s] from which the shade grows no darker; only the vortices' cores are faster."""
 
 NORTH_LABEL = "north x [m]"
 EAST_LABEL = "east y [m]   (yaw turns clockwise from north)"
@@ -51,15 +50,15 @@ def colour_of(robot: int) -> str:
     return ROBOT_COLOURS[robot % len(ROBOT_COLOURS)]
 
 
-def draw_map(axes: Axes, episode: Episode, compact: bool = False) -> None:
+def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
     """Draw everything that does not move: water, currents, border, buoys and goals.
 
     Args:
         axes: where to draw.
-        episode: what to draw.
+        scene: what to draw.
         compact: draw fewer streamlines, for small panels.
     """
-    low, high = map_extent(episode)
+    low, high = map_extent(scene)
     axes.set_aspect("equal")
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
@@ -70,12 +69,12 @@ def draw_map(axes: Axes, episode: Episode, compact: bool = False) -> None:
     axes.set_ylabel(NORTH_LABEL)
     for spine in axes.spines.values():
         spine.set_color("#9FB2BD")
-    if len(episode.cores.gamma):
-        _draw_currents(axes, episode, low, high, 0.8 if compact else 1.2)
+    if len(scene.vortices):
+        _draw_currents(axes, scene, low, high, 0.8 if compact else 1.2)
     border = Rectangle(
         (0.0, 0.0),
-        episode.env.height,
-        episode.env.width,
+        scene.config.scenario.height,
+        scene.config.scenario.width,
         fill=False,
         edgecolor="#8AA0AC",
         linewidth=1.0,
@@ -83,13 +82,14 @@ def draw_map(axes: Axes, episode: Episode, compact: bool = False) -> None:
         zorder=1.5,
     )
     axes.add_patch(border)
-    for centre, radius in zip(to_map(episode.buoys.positions), episode.buoys.r, strict=True):
+    for *position, radius in scene.buoys:
+        centre = to_map(position)
         axes.add_patch(
             Circle(centre, radius, facecolor=BUOY_FILL, edgecolor=BUOY_EDGE, lw=1.2, zorder=4)
         )
         axes.add_patch(Circle(centre, 0.3 * radius, facecolor=BUOY_EDGE, lw=0, zorder=4.1))
-    goals = to_map(episode.missions.goal)
-    for robot, (goal, radius) in enumerate(zip(goals, episode.vessels.goal_dis, strict=True)):
+    radius = scene.config.reward.goal_distance
+    for robot, goal in enumerate(to_map(scene.goals)):
         ink = colour_of(robot)
         axes.add_patch(
             Circle(goal, radius, facecolor=to_rgba(ink, 0.15), edgecolor=ink, lw=1.1, zorder=2.5)
@@ -97,78 +97,75 @@ def draw_map(axes: Axes, episode: Episode, compact: bool = False) -> None:
         axes.plot(*goal, marker="*", color=ink, markersize=6, markeredgewidth=0, zorder=2.6)
 
 
-def map_extent(episode: Episode) -> tuple[np.ndarray, np.ndarray]:
+def map_extent(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower left and the upper right corner (east, north) [m] of the square drawn.
 
     It holds the map and every vessel at every state.
     """
-    points = np.concatenate([states[:, :2] for states in episode.trajectory])
-    reach = 0.5 * float(np.max(episode.vessels.length))
-    low = np.minimum(points.min(axis=0) - reach, 0.0) - 1.0
-    high = np.maximum(points.max(axis=0) + reach, (episode.env.width, episode.env.height)) + 1.0
+    size = np.array([scene.config.scenario.width, scene.config.scenario.height])
+    reach = 0.5 * scene.config.vessel.length
+    points = np.vstack([path[:, :2] for path in scene.paths] + [[reach, reach], size - reach])
+    low, high = points.min(axis=0) - reach - 1.0, points.max(axis=0) + reach + 1.0
     centre, half = 0.5 * (low + high), 0.5 * (high - low).max()
     return to_map(centre - half), to_map(centre + half)
 
 
-def draw_tracks(axes: Axes, episode: Episode, compact: bool = False) -> None:
+def draw_tracks(axes: Axes, scene: Scene, compact: bool = False) -> None:
     """Draw the tracks: colour grows with time, hulls every 5 s, the ends marked.
 
     Args:
         axes: where a map has been drawn.
-        episode: what to draw.
+        scene: what to draw.
         compact: leave out times, for small panels.
     """
-    for robot, (states, outcome) in enumerate(
-        zip(episode.trajectory, outcomes(episode), strict=True)
-    ):
-        ink = colour_of(robot)
-        add_track(axes, episode, robot, len(states), 1.4 if compact else 1.9)
-        every = max(1, round(HULL_EVERY_S / episode.decision_s))
-        for step in hull_steps(states, every, 0.7 * float(episode.vessels.length[robot])):
-            add_hull(axes, episode, robot, states[step], 0.25 + 0.45 * step / len(states))
+    every = max(1, round(HULL_EVERY_S / scene.decision_time))
+    for robot, path in enumerate(scene.paths):
+        add_track(axes, scene, robot, len(path), 1.4 if compact else 1.9)
+        for step in hull_steps(path, every, 0.7 * scene.config.vessel.length):
+            add_hull(axes, scene, robot, path[step], 0.25 + 0.45 * step / len(path))
             if not compact and step > 0:
-                _write_time(axes, states[step], step * episode.decision_s, ink)
-        add_hull(axes, episode, robot, states[-1], 1.0)
-        draw_start(axes, episode, robot, 7.0 if compact else 9.5)
-        if outcome.end is End.COLLISION:
-            draw_collision(axes, episode, robot, 8.0 if compact else 11.0)
+                _write_time(axes, path[step], step * scene.decision_time, colour_of(robot))
+        add_hull(axes, scene, robot, path[-1], 1.0)
+        draw_start(axes, scene, robot, 7.0 if compact else 9.5)
+        if scene.ends[robot] is End.COLLISION:
+            draw_collision(axes, scene, robot, 8.0 if compact else 11.0)
 
 
-def hull_steps(states: np.ndarray, every: int, gap: float) -> list[int]:
+def hull_steps(path: np.ndarray, every: int, gap: float) -> list[int]:
     """Return the decisions after which a hull is drawn: the start, and then those with room.
 
     Args:
-        states: trajectory rows [T + 1, 13].
+        path: x, y [m] and heading [rad] [T + 1, 3].
         every: decisions between two hulls.
         gap: least distance of a hull to the one before and to the last state [m].
     """
     shown = [0]
-    for step in range(every, len(states) - 1, every):
-        distances = np.linalg.norm(states[[shown[-1], -1], :2] - states[step, :2], axis=1)
+    for step in range(every, len(path) - 1, every):
+        distances = np.linalg.norm(path[[shown[-1], -1], :2] - path[step, :2], axis=1)
         if (distances >= gap).all():
             shown.append(step)
-    return shown if len(states) > 1 else []
+    return shown if len(path) > 1 else []
 
 
 def add_hull(
-    axes: Axes, episode: Episode, robot: int, state: np.ndarray, strength: float
+    axes: Axes, scene: Scene, robot: int, pose: np.ndarray, strength: float
 ) -> PolyCollection:
-    """Draw one vessel at a state.
+    """Draw one vessel.
 
     Args:
         axes: where to draw.
-        episode: for the vessel's size.
-        robot: index of the robot, for its size and colour.
-        state: a trajectory row; x, y and heading are used.
+        scene: for the vessel's size.
+        robot: index of the robot, for its colour.
+        pose: x, y [m] and heading [rad].
         strength: opacity of the filling, 0 to 1.
 
     Returns:
         What was drawn: port hull, starboard hull and deck.
     """
-    ink, vessels = colour_of(robot), episode.vessels
-    parts = hull_polygons(float(vessels.length[robot]), float(vessels.width[robot]))
+    ink, vessel = colour_of(robot), scene.config.vessel
+    parts = hull_polygons(vessel.length, vessel.width)
     hull = PolyCollection(
-        [to_map(place_body(part, state[:3])) for part in parts],
+        [to_map(place_body(part, pose)) for part in parts],
         facecolor=to_rgba(ink, strength),
         edgecolor=to_rgba(_darker(ink), 0.35 + 0.65 * strength),
         linewidth=0.7,
@@ -178,9 +175,9 @@ def add_hull(
     return hull
 
 
-def draw_start(axes: Axes, episode: Episode, robot: int, size: float) -> None:
+def draw_start(axes: Axes, scene: Scene, robot: int, size: float) -> None:
     """Mark where a robot starts, with its number; ``size`` in points."""
-    place, ink = to_map(episode.trajectory[robot][0, :2]), colour_of(robot)
+    place, ink = to_map(scene.paths[robot][0, :2]), colour_of(robot)
     axes.plot(
         *place,
         marker="o",
@@ -202,22 +199,22 @@ def draw_start(axes: Axes, episode: Episode, robot: int, size: float) -> None:
     )
 
 
-def draw_collision(axes: Axes, episode: Episode, robot: int, size: float) -> list[Artist]:
+def draw_collision(axes: Axes, scene: Scene, robot: int, size: float) -> list[Artist]:
     """Mark a robot's last state as a collision, with its collision circle.
 
     Args:
         axes: where to draw.
-        episode: for the place and the collision radius.
+        scene: for the place and the collision radius.
         robot: index of the robot.
         size: of the mark, in points.
 
     Returns:
         What was drawn.
     """
-    place = to_map(episode.trajectory[robot][-1, :2])
+    place = to_map(scene.paths[robot][-1, :2])
     circle = Circle(
         place,
-        episode.vessels.r[robot],
+        scene.config.vessel.radius,
         facecolor=to_rgba(COLLISION_INK, 0.08),
         edgecolor=COLLISION_INK,
         linestyle=(0, (3, 2)),
@@ -238,13 +235,13 @@ def draw_collision(axes: Axes, episode: Episode, robot: int, size: float) -> lis
 
 
 def _draw_currents(
-    axes: Axes, episode: Episode, low: np.ndarray, high: np.ndarray, density: float
+    axes: Axes, scene: Scene, low: np.ndarray, high: np.ndarray, density: float
 ) -> None:
-    """Shade the water by its speed and draw streamlines, the core centres on top."""
+    """Shade the water by its speed and draw streamlines, the cores of the vortices on top."""
     east = np.linspace(low[0], high[0], 160)
     north = np.linspace(low[1], high[1], 160)
     grid = np.stack(np.meshgrid(north, east, indexing="ij"), axis=-1).reshape(-1, 2)
-    velocity = current_velocity(episode.cores, episode.env.core_radius, grid).reshape(160, 160, 2)
+    velocity = water_velocity(scene.vortices, scene.config, grid).reshape(160, 160, 2)
     speed = np.linalg.norm(velocity, axis=-1)
     axes.pcolormesh(
         east,
@@ -268,16 +265,17 @@ def _draw_currents(
         density=density,
         zorder=0.6,
     )
-    for centre in to_map(episode.cores.positions):
-        axes.add_patch(Circle(centre, episode.env.core_radius, color=CORE_INK, lw=0, zorder=0.9))
+    radius = scene.config.current.core_radius
+    for centre in to_map(scene.vortices[:, :2]):
+        axes.add_patch(Circle(centre, radius, color=VORTEX_INK, lw=0, zorder=0.9))
 
 
-def add_track(axes: Axes, episode: Episode, robot: int, steps: int, width: float) -> LineCollection:
+def add_track(axes: Axes, scene: Scene, robot: int, steps: int, width: float) -> LineCollection:
     """Draw a robot's track over its first ``steps`` decisions, its opacity growing with time.
 
     Args:
         axes: where to draw.
-        episode: for the trajectory.
+        scene: for the path.
         robot: index of the robot.
         steps: number of decisions; more than the robot took draws all of its track.
         width: of the line, in points.
@@ -285,7 +283,7 @@ def add_track(axes: Axes, episode: Episode, robot: int, steps: int, width: float
     Returns:
         What was drawn.
     """
-    points = to_map(episode.trajectory[robot][: steps + 1, :2])
+    points = to_map(scene.paths[robot][: steps + 1, :2])
     segments = np.stack((points[:-1], points[1:]), axis=1)
     colours = np.tile(to_rgba(colour_of(robot)), (len(segments), 1))
     colours[:, 3] = np.linspace(0.35, 1.0, len(segments))
@@ -294,9 +292,9 @@ def add_track(axes: Axes, episode: Episode, robot: int, steps: int, width: float
     return track
 
 
-def _write_time(axes: Axes, state: np.ndarray, time_s: float, ink: str) -> None:
+def _write_time(axes: Axes, pose: np.ndarray, time_s: float, ink: str) -> None:
     """Write the time beside the hull, off its starboard side."""
-    aside = place_body(np.array([[0.0, 2.6]]), state[:3])[0]
+    aside = place_body(np.array([[0.0, 2.6]]), pose)[0]
     axes.annotate(
         f"{time_s:g} s",
         to_map(aside),

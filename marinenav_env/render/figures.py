@@ -1,4 +1,4 @@
-"""Pictures and films of episodes."""
+"""Figures and videos of episodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from marinenav_env.episodes.format import Episode
 from marinenav_env.files import write_atomically
 from marinenav_env.render.chart import (
     BUOY_EDGE,
@@ -36,71 +35,68 @@ from marinenav_env.render.chart import (
     draw_start,
     draw_tracks,
 )
-from marinenav_env.render.geometry import End, Outcome, outcomes
+from marinenav_env.render.geometry import End, Scene
 
 FIGURE_INCHES = (9.2, 7.1)
-"""Size of the picture of one episode."""
+"""Size of the figure of one episode."""
 
 PANEL_INCHES = 3.6
-FILM_DPI = 80
-FILM_END_S = 1.5
-"""How long a film stays at its last frame [s]."""
+VIDEO_DPI = 80
+VIDEO_END_S = 1.5
+"""How long a video stays at its last frame [s]."""
 
 
-def plot_episode(episode: Episode, title: str | None = None) -> Figure:
+def plot_scene(scene: Scene, title: str) -> Figure:
     """Draw an episode: map, currents, buoys, tracks with hulls, starts, goals and ends.
 
     Args:
-        episode: what to draw.
-        title: heading of the picture; the episode's name if None.
+        scene: what to draw.
+        title: heading of the figure.
 
     Returns:
         A figure of :data:`FIGURE_INCHES`, to be saved with :func:`save_figure`.
     """
-    figure, axes = map_figure(episode, title)
-    draw_tracks(axes, episode)
+    figure, axes = map_figure(scene, title)
+    draw_tracks(axes, scene)
     return figure
 
 
-def plot_episodes(
-    episodes: Sequence[Episode], titles: Sequence[str] | None = None, columns: int = 3
-) -> Figure:
+def plot_scenes(scenes: Sequence[Scene], titles: Sequence[str], columns: int = 3) -> Figure:
     """Draw several episodes side by side, each in a square panel.
 
     Args:
-        episodes: what to draw, at least one.
-        titles: heading of each panel; the episodes' names if None.
+        scenes: what to draw, at least one.
+        titles: heading of each panel.
         columns: panels in a row.
 
     Raises:
         ValueError: there is no episode, or the numbers of episodes and titles differ.
     """
-    if not episodes:
-        raise ValueError("episodes is empty: give at least one episode to draw")
-    titles = [Path(episode.name).stem for episode in episodes] if titles is None else titles
-    if len(titles) != len(episodes):
+    if not scenes:
+        raise ValueError("scenes is empty: give at least one episode to draw")
+    if len(titles) != len(scenes):
         raise ValueError(
-            f"titles has {len(titles)} entries for {len(episodes)} episodes: give one title each"
+            f"titles has {len(titles)} entries for {len(scenes)} scenes: give one title each"
         )
-    columns = min(columns, len(episodes))
-    rows = -(-len(episodes) // columns)
+    columns = min(columns, len(scenes))
+    rows = -(-len(scenes) // columns)
     figure = Figure(
         figsize=(PANEL_INCHES * columns, (PANEL_INCHES + 0.1) * rows + 0.45), layout="constrained"
     )
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for panel, episode, title in zip(panels, episodes, titles, strict=False):
-        draw_map(panel, episode, compact=True)
-        draw_tracks(panel, episode, compact=True)
+    for panel, scene, title in zip(panels, scenes, titles, strict=False):
+        draw_map(panel, scene, compact=True)
+        draw_tracks(panel, scene, compact=True)
         panel.set_title(title, loc="left", fontsize=10)
         panel.tick_params(labelsize=7)
         panel.set_xlabel("")
         panel.set_ylabel("")
-    for panel in panels[len(episodes) :]:
+    for panel in panels[len(scenes) :]:
         panel.set_axis_off()
     figure.supxlabel(EAST_LABEL, fontsize=9, color=TEXT_INK)
     figure.supylabel(NORTH_LABEL, fontsize=9, color=TEXT_INK)
     figure.legend(
-        handles=_symbol_handles(episodes),
+        handles=_symbol_handles(scenes),
         loc="outside upper center",
         ncols=6,
         frameon=False,
@@ -110,7 +106,7 @@ def plot_episodes(
 
 
 def save_figure(figure: Figure, path: Path, dpi: int) -> None:
-    """Write a picture, atomically; its kind follows from the file's ending.
+    """Write a figure, atomically; its kind follows from the file's ending.
 
     Args:
         figure: what to write.
@@ -121,37 +117,37 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=dpi))
 
 
-def save_film(episode: Episode, path: Path, fps: float = 10.0, title: str | None = None) -> None:
-    """Write a film of an episode, one frame per decision; an MP4 or a GIF, by the file's ending.
+def save_video(scene: Scene, path: Path, title: str, fps: float = 10.0) -> None:
+    """Write a video of an episode, one frame per decision; an MP4 or a GIF, by the file's ending.
 
     At every moment either the old file or the whole new one is there.
 
     Args:
-        episode: what to draw.
+        scene: what to draw.
         path: the file.
+        title: heading.
         fps: frames per second; 10 plays decisions of 0.5 s five times as fast as they were.
-        title: heading; the episode's name if None.
 
     Raises:
         ValueError: the ending is neither ``.gif`` nor ``.mp4``, or ``fps`` is not above 0.
     """
     if not 0.0 < fps < np.inf:
         raise ValueError(f"fps is {fps!r}: give a finite number above 0")
-    steps = [*range(episode.decisions), *[episode.decisions] * max(1, round(FILM_END_S * fps))]
+    steps = [*range(scene.decisions), *[scene.decisions] * max(1, round(VIDEO_END_S * fps))]
     if path.suffix.lower() == ".mp4":
 
         def write(file: BinaryIO) -> None:
             """Encode frame by frame."""
             options = {"format": "mp4", "fps": fps, "quality": 8, "macro_block_size": 2}
             with imageio.get_writer(file, **options) as writer:
-                for frame in film_frames(episode, steps, title):
+                for frame in video_frames(scene, steps, title):
                     writer.append_data(frame)
 
     elif path.suffix.lower() == ".gif":
-        palette = _palette(episode, next(film_frames(episode, steps[-1:], title)))
+        palette = _palette(scene, next(video_frames(scene, steps[-1:], title)))
         first, *others = (
             Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
-            for frame in film_frames(episode, steps, title)
+            for frame in video_frames(scene, steps, title)
         )
         write = functools.partial(
             first.save,
@@ -162,42 +158,39 @@ def save_film(episode: Episode, path: Path, fps: float = 10.0, title: str | None
             loop=0,
         )
     else:
-        raise ValueError(f"film {str(path)!r} ends in {path.suffix!r}: use .gif or .mp4")
+        raise ValueError(f"video {str(path)!r} ends in {path.suffix!r}: use .gif or .mp4")
     write_atomically(path, write)
 
 
-def film_frames(
-    episode: Episode, steps: Iterable[int], title: str | None = None
-) -> Iterator[np.ndarray]:
-    """Yield pictures of an episode after the given numbers of decisions.
+def video_frames(scene: Scene, steps: Iterable[int], title: str) -> Iterator[np.ndarray]:
+    """Yield images of an episode after the given numbers of decisions.
 
     Args:
-        episode: what to draw.
+        scene: what to draw.
         steps: numbers of decisions, 0 for the start.
-        title: heading; the episode's name if None.
+        title: heading.
 
     Yields:
         RGB images [height, width, 3] of bytes.
     """
-    figure, axes = map_figure(episode, title)
-    figure.set_dpi(FILM_DPI)
+    figure, axes = map_figure(scene, title)
+    figure.set_dpi(VIDEO_DPI)
     canvas = FigureCanvasAgg(figure)
-    for robot in range(episode.robots):
-        draw_start(axes, episode, robot, 9.5)
+    for robot in range(len(scene.paths)):
+        draw_start(axes, scene, robot, 9.5)
     canvas.draw()
     background = canvas.copy_from_bbox(figure.bbox)
-    ended = outcomes(episode)
     for step in steps:
         canvas.restore_region(background)
-        for artist in sorted(_moving(axes, episode, ended, step), key=Artist.get_zorder):
+        for artist in sorted(_moving(axes, scene, step), key=Artist.get_zorder):
             axes.draw_artist(artist)
             artist.remove()
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _palette(episode: Episode, frame: np.ndarray) -> Image.Image:
+def _palette(scene: Scene, frame: np.ndarray) -> Image.Image:
     """Return a palette for all frames of a GIF: every robot's own colours, then the frame's."""
-    inks = [colour_of(robot) for robot in range(min(episode.robots, len(ROBOT_COLOURS)))]
+    inks = [colour_of(robot) for robot in range(min(len(scene.paths), len(ROBOT_COLOURS)))]
     own = [
         tuple(round(255 * (part * share + 1.0 - share)) for part in to_rgb(ink))
         for ink in [*inks, COLLISION_INK, BUOY_FILL]
@@ -210,7 +203,7 @@ def _palette(episode: Episode, frame: np.ndarray) -> Image.Image:
     return palette
 
 
-def _moving(axes: Axes, episode: Episode, ended: Sequence[Outcome], step: int) -> Iterator[Artist]:
+def _moving(axes: Axes, scene: Scene, step: int) -> Iterator[Artist]:
     """Draw what moves, as it is after ``step`` decisions, and yield it piece by piece.
 
     A robot that has ended is gone from the water; its last place stays, pale.
@@ -218,7 +211,7 @@ def _moving(axes: Axes, episode: Episode, ended: Sequence[Outcome], step: int) -
     yield axes.text(
         0.985,
         0.98,
-        f"{step * episode.decision_s:.1f} s",
+        f"{step * scene.decision_time:.1f} s",
         transform=axes.transAxes,
         ha="right",
         va="top",
@@ -226,23 +219,23 @@ def _moving(axes: Axes, episode: Episode, ended: Sequence[Outcome], step: int) -
         color=TEXT_INK,
         zorder=8,
     )
-    for robot, (states, outcome) in enumerate(zip(episode.trajectory, ended, strict=True)):
-        last = len(states) - 1
-        gone = step > last and outcome.end is not End.UNDERWAY
-        yield add_track(axes, episode, robot, step, 1.9)
-        yield add_hull(axes, episode, robot, states[min(step, last)], 0.3 if gone else 1.0)
-        if step >= last and outcome.end is End.COLLISION:
-            yield from draw_collision(axes, episode, robot, 11.0)
+    for robot, (path, end) in enumerate(zip(scene.paths, scene.ends, strict=True)):
+        last = len(path) - 1
+        gone = step > last and end is not End.UNDERWAY
+        yield add_track(axes, scene, robot, step, 1.9)
+        yield add_hull(axes, scene, robot, path[min(step, last)], 0.3 if gone else 1.0)
+        if step >= last and end is End.COLLISION:
+            yield from draw_collision(axes, scene, robot, 11.0)
 
 
-def map_figure(episode: Episode, title: str | None = None) -> tuple[Figure, Axes]:
+def map_figure(scene: Scene, title: str) -> tuple[Figure, Axes]:
     """Return a figure with everything of an episode that does not move, and its axes."""
     figure = Figure(figsize=FIGURE_INCHES)
     axes = figure.add_axes((0.072, 0.09, 0.656, 0.85))
-    draw_map(axes, episode)
-    axes.set_title(Path(episode.name).stem if title is None else title, loc="left", fontsize=12)
+    draw_map(axes, scene)
+    axes.set_title(title, loc="left", fontsize=12)
     figure.legend(
-        handles=_robot_handles(episode) + _symbol_handles([episode]),
+        handles=_robot_handles(scene) + _symbol_handles([scene]),
         loc="upper left",
         bbox_to_anchor=(0.74, 0.945),
         frameon=False,
@@ -253,33 +246,35 @@ def map_figure(episode: Episode, title: str | None = None) -> tuple[Figure, Axes
     return figure, axes
 
 
-def _robot_handles(episode: Episode) -> list[Line2D]:
-    """Return one legend entry per robot, with its outcome."""
+def _robot_handles(scene: Scene) -> list[Line2D]:
+    """Return one legend entry per robot, with its end."""
+    verb = {End.GOAL: "goal at", End.COLLISION: "collision at", End.UNDERWAY: "under way at"}
     return [
-        Line2D([], [], color=colour_of(robot), lw=2.5, label=_sentence(robot, outcome))
-        for robot, outcome in enumerate(outcomes(episode))
+        Line2D(
+            [],
+            [],
+            color=colour_of(robot),
+            lw=2.5,
+            label=f"robot {robot + 1}: {verb[end]} {scene.time_of_end(robot):g} s",
+        )
+        for robot, end in enumerate(scene.ends)
     ]
 
 
-def _sentence(robot: int, outcome: Outcome) -> str:
-    verb = {End.GOAL: "goal at", End.COLLISION: "collision at", End.UNDERWAY: "under way at"}
-    return f"robot {robot + 1}: {verb[outcome.end]} {outcome.time_s:g} s"
-
-
-def _symbol_handles(episodes: Sequence[Episode]) -> list[Line2D]:
-    """Return the entries for the symbols that occur in any of the episodes."""
+def _symbol_handles(scenes: Sequence[Scene]) -> list[Line2D]:
+    """Return the entries for the symbols that occur in any of the scenes."""
     ink = "#5A6B75"
     handles = [
         Line2D([], [], ls="", marker="o", ms=6, mfc="white", mec=ink, mew=1.4, label="start"),
         Line2D([], [], ls="", marker="*", ms=9, color=ink, label="goal area"),
     ]
-    if any(len(episode.buoys.r) for episode in episodes):
+    if any(len(scene.buoys) for scene in scenes):
         handles.append(
             Line2D([], [], ls="", marker="o", ms=8, mfc=BUOY_FILL, mec=BUOY_EDGE, label="buoy")
         )
-    if any(len(episode.cores.gamma) for episode in episodes):
+    if any(len(scene.vortices) for scene in scenes):
         handles.append(Line2D([], [], color=CURRENT_INK, lw=1.2, marker=">", ms=4, label="current"))
-    if any(item.end is End.COLLISION for episode in episodes for item in outcomes(episode)):
+    if any(End.COLLISION in scene.ends for scene in scenes):
         handles.append(
             Line2D(
                 [], [], ls="", marker="X", ms=9, mfc=COLLISION_INK, mec="white", label="collision"

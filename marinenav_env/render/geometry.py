@@ -1,4 +1,4 @@
-"""What a drawing of an episode needs: map coordinates, hulls, currents, and how robots ended.
+"""What a figure of an episode needs: the episode on the host, map coordinates, hulls and currents.
 
 The map is drawn as a chart is: north (world x) up and east (world y) right, so that a growing
 yaw turns clockwise on the page.
@@ -6,16 +6,18 @@ yaw turns clockwise on the page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+import torch
 
-from marinenav_env.episodes.format import Episode
-from marinenav_env.episodes.sections import Cores
-
-CONTACT_TOLERANCE_M = 1e-6
-"""Surface distance that still counts as contact where the recording does not say [m]."""
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.state import ROBOT_FIELDS, Slots
+from marinenav_env.stepper import Stepper
+from marinenav_env.tracks import Tracks, place_worlds
 
 
 class End(StrEnum):
@@ -27,55 +29,68 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How and when one robot ended.
+class Scene:
+    """One world's episode as it is drawn; arrays of float64 on the host.
 
     Attributes:
-        end: goal, collision, or still under way when the episode stopped.
-        time_s: time of the robot's last state [s].
+        config: of the environment, for the sizes of map, hulls, goals and vortices.
+        paths: x, y [m] and heading [rad] of each robot [T_i + 1, 3], the start first.
+        goals: [R, 2] in m.
+        ends: how each robot ended.
+        buoys: x, y, radius [B, 3] in m.
+        vortices: x, y [m] and circulation [m2/s] [V, 3].
+        decision_time: [s].
     """
 
-    end: End
-    time_s: float
+    config: EnvConfig
+    paths: tuple[np.ndarray, ...]
+    goals: np.ndarray
+    ends: tuple[End, ...]
+    buoys: np.ndarray
+    vortices: np.ndarray
+    decision_time: float
+
+    @property
+    def decisions(self) -> int:
+        """Return T, the number of decisions of the robot that acted longest."""
+        return max(map(len, self.paths), default=1) - 1
+
+    def time_of_end(self, robot: int) -> float:
+        """Return the time of the robot's last state [s]."""
+        return (len(self.paths[robot]) - 1) * self.decision_time
 
 
-def outcomes(episode: Episode) -> tuple[Outcome, ...]:
-    """Return how every robot of the episode ended: as recorded, else as its last state shows."""
-    return tuple(
-        Outcome(_end_of(episode, robot), len(actions) * episode.decision_s)
-        for robot, actions in enumerate(episode.action_history)
+def scenes_of(tracks: Tracks, config: EnvConfig) -> list[Scene]:
+    """Return the worlds of ``tracks`` as they are drawn; ``config`` is their environment's."""
+    columns = [tracks.fields.index(name) for name in ("x", "y", "heading", "goal_x", "goal_y")]
+    rows, present, collided, reached, buoys, vortices = (
+        part.cpu().numpy()
+        for part in (
+            tracks.robot[..., columns].double(),
+            tracks.present,
+            tracks.collided,
+            tracks.reached,
+            tracks.buoys.double(),
+            tracks.vortices.double(),
+        )
     )
-
-
-def _end_of(episode: Episode, robot: int) -> End:
-    last = len(episode.action_history[robot])
-    if episode.recorded is not None and last > 0:
-        collided = bool(episode.recorded.collision[last - 1, robot])
-        arrived = bool(episode.recorded.reach_goal[last - 1, robot])
-    else:
-        collided = _touches(episode, robot, last)
-        position = episode.trajectory[robot][last, :2]
-        distance = np.linalg.norm(position - episode.missions.goal[robot])
-        arrived = bool(distance <= episode.vessels.goal_dis[robot])
-    if collided:
-        return End.COLLISION
-    return End.GOAL if arrived else End.UNDERWAY
-
-
-def _touches(episode: Episode, robot: int, step: int) -> bool:
-    """Return whether the robot touches a buoy, or a robot that is there, at state ``step``."""
-    position = episode.trajectory[robot][step, :2]
-    others = [
-        other
-        for other, states in enumerate(episode.trajectory)
-        if other != robot and len(states) > step
-    ]
-    centres = [episode.trajectory[other][step, :2] for other in others]
-    radii = [episode.vessels.r[other] for other in others]
-    centres = np.array([*centres, *episode.buoys.positions]).reshape(-1, 2)
-    radii = np.array([*radii, *episode.buoys.r])
-    gaps = np.linalg.norm(centres - position, axis=1) - radii - episode.vessels.r[robot]
-    return bool((gaps <= CONTACT_TOLERANCE_M).any())
+    scenes = []
+    for world in range(rows.shape[1]):
+        robots = np.flatnonzero(present[0, world])
+        ends = np.where(reached[world], End.GOAL, End.UNDERWAY)
+        ends = np.where(collided[world], End.COLLISION, ends)
+        scenes.append(
+            Scene(
+                config=config,
+                paths=tuple(rows[present[:, world, i], world, i, :3] for i in robots),
+                goals=rows[0, world, robots, 3:],
+                ends=tuple(End(end) for end in ends[robots]),
+                buoys=buoys[world][buoys[world, :, 2] > 0.0],
+                vortices=vortices[world][vortices[world, :, 2] != 0.0],
+                decision_time=tracks.decision_time,
+            )
+        )
+    return scenes
 
 
 def to_map(points: np.ndarray) -> np.ndarray:
@@ -137,29 +152,33 @@ def place_body(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
     return points @ np.array([[cos, sin], [-sin, cos]]) + pose[:2]
 
 
-def current_velocity(cores: Cores, core_radius: float, points: np.ndarray) -> np.ndarray:
-    """Return the velocity of the water at world points, for drawing.
+def water_velocity(vortices: np.ndarray, config: EnvConfig, points: np.ndarray) -> np.ndarray:
+    """Return the velocity of the water at world points, as the simulator has it.
 
-    The speed around each core is that of a Rankine vortex, Gamma d/(2 pi r^2) inside its radius r
-    and Gamma/(2 pi d) outside; all cores add up. A core called clockwise turns that way where x is
-    drawn to the right and y up; on a chart it turns the other way.
+    A vessel at rest in the water stands at each point, alone in a world, for one substep; its
+    velocity over ground is then that of the water where it was.
 
     Args:
-        cores: the vortex cores.
-        core_radius: r [m].
+        vortices: x, y [m] and circulation [m2/s] [V, 3].
+        config: of the environment.
         points: world x, y [N, 2] in m.
 
     Returns:
         World velocity [N, 2] in m/s.
     """
-    toward = cores.positions[None, :, :] - points[:, None, :]  # [N, C, 2]
-    distance = np.linalg.norm(toward, axis=-1)
-    speed = cores.gamma * np.where(
-        distance <= core_radius,
-        distance / (2.0 * np.pi * core_radius**2),
-        1.0 / (2.0 * np.pi * np.maximum(distance, core_radius)),
+    env = MarineNavEnv(
+        len(points),
+        stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+        config=replace(config, vessel=replace(config.vessel, substeps=1)),
+        dtype=torch.float64,
+        info_mode="none",
+        slots=Slots(robots=1, buoys=0, vortices=len(vortices)),
     )
-    unit = toward / np.maximum(distance, 1e-9)[..., None]
-    turned = np.stack((-unit[..., 1], unit[..., 0]), axis=-1)
-    sense = np.where(cores.clockwise == 1, 1.0, -1.0)
-    return (turned * (speed * sense)[..., None]).sum(axis=1)
+    robot = torch.zeros(len(points), 1, len(ROBOT_FIELDS), dtype=torch.float64)
+    robot[:, 0, :2] = torch.from_numpy(points)  # x, y
+    each = torch.from_numpy(vortices).expand(len(points), -1, -1)
+    place_worlds(env, robot, torch.ones(robot.shape[:2], dtype=torch.bool), each[:, :0], each)
+    stepper = Stepper(env, restarts=False)
+    stepper.step(torch.zeros(len(points), 1, 2, dtype=torch.float64))
+    velocity = [env.state.robot_field(name)[0, : len(points)] for name in ("vx", "vy")]
+    return torch.stack(velocity, dim=-1).numpy()

@@ -15,7 +15,7 @@ import torch
 
 from train_RL_agents.device.memory import return_freed_memory
 from train_RL_agents.device.precision import multiplies_bfloat16
-from train_RL_agents.run.provenance import ROOT, source_commit
+from train_RL_agents.run.provenance import ROOT, source_commit, versions
 
 # float32 lanes of a multiprocessor by compute capability (CUDA C++ Programming Guide, throughput of
 # native arithmetic instructions); the others have 128.
@@ -165,12 +165,17 @@ def describe_machine(device: torch.device) -> dict[str, object]:
     }
 
 
-def commit() -> dict[str, object]:
-    """Return the commit of this source tree and whether files differ from it; None without git."""
+def record_head(device: torch.device) -> dict[str, object]:
+    """Return what a record of measurements begins with: machine, commit and versions.
+
+    `commit` and `uncommitted_changes`, whether files differ from it, are None without git.
+    """
     changes = _answer("git", "status", "--porcelain")
     return {
+        "machine": describe_machine(device),
         "commit": source_commit(),
         "uncommitted_changes": None if changes is None else bool(changes),
+        "versions": versions(),
     }
 
 

@@ -8,7 +8,6 @@ than --max-mem-delta or a mode stays below --min-rate; 2 if an option is of no u
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +20,12 @@ from rich.table import Table
 from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from scripts.bench.bounds import bound_of, work_of_robot_step
 from scripts.bench.machine import (
-    commit,
-    describe_machine,
     matmul_flops_per_s,
     measure_peaks,
+    record_head,
 )
 from scripts.bench.modes import (
     RESETS,
@@ -41,7 +39,6 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.run.provenance import versions
 
 MODES = ("step", "inference", "train")
 WORLDS = (1, 16, 256, 4096, 65536)
@@ -173,9 +170,7 @@ def measure(
     """Measure everything; return the record. `keep` gets what there is of it, after every row."""
     effort, training = efforts(options)
     record = {
-        "machine": describe_machine(device),
-        **commit(),
-        "versions": versions(),
+        **record_head(device),
         "command": ["scripts/bench.py", *options.arguments],
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "matmul_flops_per_s": matmul_flops_per_s(device),
@@ -215,8 +210,7 @@ def measure(
 def write_record(path: Path | None, record: dict[str, Any]) -> None:
     """Write the record, if it is wanted."""
     if path is not None:
-        content = (json.dumps(record, indent=1) + "\n").encode()
-        write_atomically(path, lambda file: file.write(content))
+        write_json(path, record)
 
 
 def main_table(title: str) -> Table:

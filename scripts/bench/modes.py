@@ -21,8 +21,8 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.stepper import Stepper
 from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
-from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config.schema import training_env
+from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 
 RESETS = ("none", "natural", "every")
@@ -104,7 +104,9 @@ class Simulation:
         if case.resets == "none":
             config = dataclasses.replace(config, episode=EpisodeConfig(max_steps=10**6))
         self.case = case
-        agent = None if case.agent is None else AGENTS[case.agent](device=case.device)
+        agent = (
+            None if case.agent is None else build_agent(TrainConfig(agent=case.agent), case.device)
+        )
         self.env = MarineNavEnv(
             case.worlds,
             stages=(case.stage,),

@@ -10,7 +10,6 @@ record of a run (start, warm-up of the replay) does not count.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -23,13 +22,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from marinenav_env.files import write_atomically
-from scripts.bench.machine import commit, describe_machine
+from marinenav_env.files import write_json
+from scripts.bench.machine import record_head
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.metrics.writer import METRICS, read_metrics
-from train_RL_agents.run.provenance import versions
 
 INTERVALS = 4
 FIGURES = ("robot_steps_per_s", "gradient_samples_per_s", "samples_per_insert")
@@ -116,9 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
     record = {
-        "machine": describe_machine(torch.device(options.device)),
-        **commit(),
-        "versions": versions(),
+        **record_head(torch.device(options.device)),
         "command": ["scripts/bench/processes.py", *arguments],
     }
     runs: dict[int, list[dict[str, float]]] = {number: [] for number in options.processes}
@@ -136,8 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if of
             ]
             if options.json:
-                content = (json.dumps({**record, "rows": rows}, indent=1) + "\n").encode()
-                write_atomically(options.json, lambda file, text=content: file.write(text))
+                write_json(options.json, {**record, "rows": rows})
     table = Table(title=f"{options.agent} on {options.device}")
     for name in ("processes", "robot-steps/s", "gradient samples/s", "samples per insert"):
         table.add_column(name, justify="right")

@@ -9,7 +9,6 @@ them alike; the figures are medians over the rounds, with the best round beside 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 from collections.abc import Callable
@@ -22,11 +21,10 @@ from rich.table import Table
 from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
-from marinenav_env.files import write_atomically
-from scripts.bench.machine import commit, describe_machine, release_memory, timed
+from marinenav_env.files import write_json
+from scripts.bench.machine import record_head, release_memory, timed
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
 from train_RL_agents.replay.sum_tree import SumTree, weight_of_priority
-from train_RL_agents.run.provenance import versions
 
 ENTRIES = (100_000, 1_000_000, 10_000_000)
 BATCHES = (256, 2048)
@@ -243,10 +241,7 @@ def main() -> None:
     rows = run(ENTRIES[:2] if options.quick else ENTRIES, 15 if options.quick else 31, device)
     show(rows, device)
     if options.json:
-        record = {"machine": describe_machine(device), **commit(), "versions": versions()}
-        record |= {"device": str(device), "rows": rows}
-        content = (json.dumps(record, indent=1) + "\n").encode()
-        write_atomically(options.json, lambda file: file.write(content))
+        write_json(options.json, {**record_head(device), "device": str(device), "rows": rows})
 
 
 if __name__ == "__main__":

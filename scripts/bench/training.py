@@ -6,7 +6,8 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +19,12 @@ from scripts.bench.modes import Case, Effort, Repeat, row_of, stagger
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
-from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 # Rows of the replay: few enough to fill it before measuring, so that it does not grow.
 FEWEST_ROWS, MOST_ROWS = 8, 512
 LOG_EVERY, TRIAL = 100, 10  # iterations
-INTERVALS = ("log", "evaluation", "checkpoint")
+NEVER = 10**12  # steps
 
 
 class Lap(NamedTuple):
@@ -38,29 +38,22 @@ class Training:
     """The trainer's own iteration: collection, replay, updates, and the log now and then."""
 
     def __init__(self, case: Case, folder: Path) -> None:
-        """Build a trainer, fill its replay, and run until all is captured."""
-        self.config, self.device = training_config(case), case.device
-        self.trainer = TorchRLTrainer(self.config, folder, case.device)
-        # The trainer writes its log from `train` on, which the benchmark does not call.
-        self.trainer.receiver = AnalysisReceiver(folder)
-        self._logged = 0.0
-        self._fill(case)
-        while self.trainer.counters.updates <= WARM_UP_CALLS + 1:
-            self.iterate()
+        """Build a trainer; nothing is placed yet."""
+        self.device = case.device
+        self.trainer = TorchRLTrainer(training_config(case), folder, case.device)
 
-    def _fill(self, case: Case) -> None:
-        """Fill the replay from worlds at different times of their episodes, and count in it."""
-        learner = self.trainer.learner
-        learner.start(torch.zeros(case.worlds, dtype=torch.int64))  # there is one stage
-        stagger(learner.env)
-        rows = learner.replay.rows
-        for row in range(rows):
-            if row == rows // 2:
-                learner.statistics.clear()
-            learner.collect()
-        acted = int(learner.env.robot_steps())
-        self.trainer.counters.robot_rate = acted / (rows - rows // 2)
-        learner.statistics.clear()
+    @classmethod
+    @contextmanager
+    def running(cls, case: Case) -> Iterator[Training]:
+        """Give a training whose replay is full and whose graphs are captured."""
+        with tempfile.TemporaryDirectory() as folder:
+            training = cls(case, Path(folder))
+            with training.trainer.records():
+                training.trainer.start()
+                stagger(training.trainer.learner.env)
+                while training.trainer.counters.updates <= WARM_UP_CALLS + 1:
+                    training.iterate()
+                yield training
 
     def iterate(self) -> int:
         """Do one iteration, and log when it is time, as `TorchRLTrainer.train` does.
@@ -68,16 +61,16 @@ class Training:
         Returns:
             The number of updates in it.
         """
-        trainer = self.trainer
-        before = trainer.counters.updates
-        trainer.iterate()
-        if trainer.due(self.config.log.interval_steps):
-            self._logged += trainer.log()["robot_steps"]
-        return trainer.counters.updates - before
+        before = self.trainer.counters.updates
+        self.trainer.iterate()
+        if self.trainer.report_due():
+            self.trainer.report()
+        return self.trainer.counters.updates - before
 
     def robot_steps(self) -> int:
         """Return the robot-steps so far; reads the device."""
-        return round(self._logged) + int(self.trainer.learner.env.robot_steps())
+        trainer = self.trainer
+        return round(trainer.counters.robot_steps) + int(trainer.learner.env.robot_steps())
 
     def repeat(self, iterations: int) -> tuple[Repeat, list[Lap]]:
         """Time a number of iterations; return the whole, and each of them."""
@@ -97,15 +90,17 @@ def training_config(case: Case) -> TrainConfig:
     """Return the agent's own settings, at the case's size, with a replay that is soon full."""
     slots = case.worlds * case.robots
     wanted = 2**23 if case.device.type == "cuda" else 2**17
+    capacity = min(max(wanted, FEWEST_ROWS * slots), MOST_ROWS * slots)
     overrides = {
         "worlds": case.worlds,
-        "total_steps": 10**12,
+        "total_steps": NEVER,
         "updates.samples_per_insert": case.samples_per_insert,
         "updates.batch_size": case.batch_size,
-        "updates.warmup_transitions": 0,
-        "replay.capacity": min(max(wanted, FEWEST_ROWS * slots), MOST_ROWS * slots),
-        # The trainer corrects the samples per insert over the shortest of its intervals.
-        **{f"{name}.interval_steps": LOG_EVERY * case.worlds for name in INTERVALS},
+        "updates.warmup_transitions": capacity,
+        "replay.capacity": capacity,
+        "log.interval_steps": LOG_EVERY * case.worlds,
+        "evaluation.interval_steps": NEVER,
+        "checkpoint.interval_steps": NEVER,
     }
     config, _, _ = load_config(
         agent=case.agent, overrides=[f"{key}={value}" for key, value in overrides.items()]
@@ -124,8 +119,7 @@ def measure_training(
         matmul_rates: rate of a large matrix product on this device [FLOP/s], by number format.
     """
     release_memory(case.device)
-    with tempfile.TemporaryDirectory() as folder:
-        training = Training(case, Path(folder))
+    with Training.running(case) as training:
         trial, _ = training.repeat(TRIAL)
         iterations = max(2, round(effort.seconds / (trial.seconds / trial.decisions)))
         training.repeat(iterations)
@@ -139,7 +133,6 @@ def measure_training(
         row = row_of(case, repeats, before, after)
         row |= _learning(case, repeats, updates) | jitter(laps)
         row |= _update_cost(case, training, matmul_rates)
-        training.trainer.receiver.close()
     return row
 
 
@@ -150,11 +143,8 @@ def measure_kernel_time_share(case: Case) -> float | None:
     for the life of the process, and slows it.
     """
     release_memory(case.device)
-    with tempfile.TemporaryDirectory() as folder:
-        training = Training(case, Path(folder))
-        share = kernel_time_share(lambda: training.repeat(TRIAL))
-        training.trainer.receiver.close()
-    return share
+    with Training.running(case) as training:
+        return kernel_time_share(lambda: training.repeat(TRIAL))
 
 
 def _learning(case: Case, repeats: Sequence[Repeat], updates: int) -> dict[str, Any]:

@@ -15,7 +15,6 @@ into training and saving, not into the import of libraries.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import random
@@ -32,13 +31,13 @@ from typing import Any
 import matplotlib.pyplot  # noqa: F401 - loaded here, once for all processes
 import torch
 
-from marinenav_env.files import write_atomically
-from scripts.bench.machine import commit, describe_machine
+from marinenav_env.files import write_json
+from scripts.bench.machine import record_head
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.run import checkpoint
-from train_RL_agents.run.provenance import RUN, versions
+from train_RL_agents.run.provenance import RUN
 from train_RL_agents.training.trainer import EVALUATION
 
 INTERVAL = 256  # steps between checkpoints, and between records
@@ -243,9 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     moments = random.Random(options.seed)
     tallies: list[Tally] = []
     record = {
-        "machine": describe_machine(torch.device("cpu")),
-        **commit(),
-        "versions": versions(),
+        **record_head(torch.device("cpu")),
         "command": ["scripts/checks/kill_check.py", *arguments],
         "settings": SETTINGS,
     }
@@ -261,8 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for problem in tally.problems:
             print(f"{agent}: {problem}", file=sys.stderr)
         if options.json:
-            content = json.dumps({**record, "agents": [vars(t) for t in tallies]}, indent=1) + "\n"
-            write_atomically(options.json, lambda file, text=content: file.write(text.encode()))
+            write_json(options.json, {**record, "agents": [vars(t) for t in tallies]})
     return int(any(tally.problems for tally in tallies))
 
 

@@ -58,7 +58,7 @@ def snapshot(out: StepBuffers) -> dict[str, Tensor]:
     """Copies of everything in step buffers."""
     rows = {f"obs.{name}": value for name, value in out.obs._asdict().items()}
     for field in dataclasses.fields(out):
-        if field.name not in ("frames", "frame_list", "obs"):
+        if field.name not in ("frames", "frame_list", "result_list", "obs", "alive"):
             rows[field.name] = getattr(out, field.name)
     return {name: value.clone() for name, value in rows.items()}
 

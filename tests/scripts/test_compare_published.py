@@ -8,7 +8,7 @@ import pytest
 
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from scripts import compare_published
-from scripts.compare_published import ComparisonError, compare, p_higher
+from train_RL_agents.policies.published import ComparisonError, compare, comparison_table, p_higher
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/evaluation.json"))
@@ -80,4 +80,7 @@ def test_a_stage_that_differs_in_its_vortices_or_distance_is_refused():
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
 def test_the_results_page_shows_the_shipped_policies(folder):
     agent = None if folder.name != "rainbow" else "DQN"  # the published Rainbow did not learn
-    assert compare_published.table(folder, agent) in (ROOT / "docs" / "results.md").read_text()
+    assert (
+        comparison_table(folder, compare_published.FIGURES, agent)
+        in (ROOT / "docs" / "results.md").read_text()
+    )

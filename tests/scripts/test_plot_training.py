@@ -9,6 +9,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from scripts import plot_training
+from train_RL_agents.metrics import curves
 from train_RL_agents.metrics.writer import AnalysisReceiver
 
 STAGES = ("3 robots, 0 buoys", "5 robots, 4 buoys")
@@ -42,14 +43,14 @@ def run_dir(tmp_path) -> Path:
 
 
 def test_success_of_a_run_with_its_wilson_interval(run_dir):
-    run = plot_training.read_run(run_dir, "one")
-    curve = plot_training.success_curve(run, STAGES, "steps")
+    run = curves.read_run(run_dir, "one")
+    curve = curves.success_curve(run, STAGES, "steps")
     assert curve.x.tolist() == [20, 50]
     assert curve.y == pytest.approx([14 / 40, 32 / 40])
     # Wilson (1927) with z = 1.959964: centre (k + z^2/2)/(n + z^2).
     assert curve.low == pytest.approx([0.2213, 0.6524], abs=1e-4)
     assert curve.high == pytest.approx([0.5049, 0.8950], abs=1e-4)
-    first = plot_training.success_curve(run, STAGES[:1], "steps")
+    first = curves.success_curve(run, STAGES[:1], "steps")
     assert first.y == pytest.approx([0.5, 1.0])
 
 
@@ -57,24 +58,34 @@ def test_success_of_a_run_with_its_wilson_interval(run_dir):
     ("axis", "expected"), [("steps", [20, 50]), ("robot-steps", [60, 150]), ("minutes", [2, 5])]
 )
 def test_course(axis, expected, run_dir):
-    run = plot_training.read_run(run_dir, "one")
-    assert plot_training.success_curve(run, STAGES, axis).x == pytest.approx(expected)
+    run = curves.read_run(run_dir, "one")
+    assert curves.success_curve(run, STAGES, axis).x == pytest.approx(expected)
 
 
 def test_seeds_of_a_sweep_are_joined_where_all_were_evaluated(tmp_path):
     write_run(tmp_path / "sweep" / "seed_0", {20: (10, 4), 50: (20, 12)})
     write_run(tmp_path / "sweep" / "seed_1", {20: (12, 8), 40: (1, 1)})
-    run = plot_training.read_run(tmp_path / "sweep", "sweep")
-    curve = plot_training.success_curve(run, STAGES, "steps")
+    run = curves.read_run(tmp_path / "sweep", "sweep")
+    curve = curves.success_curve(run, STAGES, "steps")
     assert len(run.seeds) == 2
     assert curve.x.tolist() == [20]
     assert (curve.low[0], curve.y[0], curve.high[0]) == pytest.approx((14 / 40, 17 / 40, 20 / 40))
 
 
+def test_the_joint_curve_is_of_the_given_runs_alone(tmp_path):
+    for seed, shares in enumerate([(10, 4), (12, 8), (0, 0)]):
+        write_run(tmp_path / f"seed_{seed}", {20: shares})
+    run = curves.read_runs([tmp_path / "seed_0", tmp_path / "seed_1"], "SAC, 2 seeds")
+    (axes,) = curves.plot_success(run).axes
+    assert axes.get_title() == "SAC, 2 seeds"
+    (line,) = axes.lines
+    assert line.get_xydata().tolist() == [[20, pytest.approx(17 / 40)]]
+
+
 def test_picture_has_a_panel_per_stage_and_a_curve_per_run(run_dir, tmp_path):
     write_run(tmp_path / "two", {50: (20, 12)})
-    runs = [plot_training.read_run(folder, folder.name) for folder in (run_dir, tmp_path / "two")]
-    figure = plot_training.plot_runs(runs)
+    runs = [curves.read_run(folder, folder.name) for folder in (run_dir, tmp_path / "two")]
+    figure = curves.plot_runs(runs)
     assert isinstance(figure, Figure)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[3:] == [f"success, {stage}" for stage in STAGES]
@@ -87,7 +98,7 @@ def test_picture_has_a_panel_per_stage_and_a_curve_per_run(run_dir, tmp_path):
 
 def test_interval_of_a_single_evaluation_is_seen(tmp_path):
     write_run(tmp_path / "one", {50: (20, 12)})
-    figure = plot_training.plot_runs([plot_training.read_run(tmp_path / "one", "one")])
+    figure = curves.plot_runs([curves.read_run(tmp_path / "one", "one")])
     (segment,) = [
         path.vertices.tolist()
         for drawn in figure.axes[0].collections
@@ -109,7 +120,7 @@ def test_command_writes_the_picture(run_dir, tmp_path, capsys):
 
 def test_a_run_that_has_not_been_evaluated_is_drawn(tmp_path):
     write_run(tmp_path / "young", {})
-    figure = plot_training.plot_runs([plot_training.read_run(tmp_path / "young", "young")])
+    figure = curves.plot_runs([curves.read_run(tmp_path / "young", "young")])
     assert len(figure.axes) == 3
     assert figure.axes[1].lines
 
@@ -131,7 +142,7 @@ def test_unusable_runs_are_named(content, message, tmp_path, capsys):
     assert str(tmp_path) in error
     assert error.startswith("error: ")
     with pytest.raises(ValueError, match=message):
-        plot_training.read_run(tmp_path, "x")
+        curves.read_run(tmp_path, "x")
 
 
 @pytest.mark.parametrize(
@@ -150,5 +161,5 @@ def test_unusable_options_are_named(options, message, run_dir, tmp_path, capsys,
 
 def test_metrics_are_read_as_they_are_written(run_dir):
     lines = (run_dir / "metrics.jsonl").read_text().splitlines()
-    (records,) = plot_training.read_run(run_dir, "one").seeds
+    (records,) = curves.read_run(run_dir, "one").seeds
     assert list(records) == [json.loads(line) for line in lines]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from marinenav_env.episodes.compare import Deviations
+from scripts import episode as program
 from scripts import replay_episode
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
@@ -20,7 +21,8 @@ KEYS = [
 @pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e-6), ("float32", 1e-4)])
 def test_json_of_all_reference_episodes(dtype, limit, capsys):
     assert replay_episode.main([*FILES, "--dtype", dtype, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    report = json.loads(printed)
     assert list(report) == ["overall", "files"]
     assert sorted(report["files"]) == [Path(file).name for file in FILES]
     entries = [report["overall"], *report["files"].values()]
@@ -54,7 +56,7 @@ def test_a_planted_deviation_sets_the_exit_status(planted, capsys):
 def test_json_never_holds_nan(planted, capsys, monkeypatch):
     """No other program could read it, and null would say that nothing was recorded."""
     diverged = Deviations(0.0, 0.0, math.nan, 0.0, None, None, None, 0, 5, math.nan)
-    monkeypatch.setattr(replay_episode, "check", lambda *_: diverged)
+    monkeypatch.setattr(program, "check", lambda *_: diverged)
     assert replay_episode.main([str(planted), "--json"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""

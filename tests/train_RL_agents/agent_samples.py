@@ -4,32 +4,57 @@ from __future__ import annotations
 
 import torch
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import (
+    ActionSpec,
+    EnvSpec,
+    Features,
+    FlatObservation,
+    FlatSpec,
+    ObservationSpec,
+    ObservationTensors,
+    marine_spec,
+)
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import ObservationDims
 from train_RL_agents.agents.registry import AGENTS
+
+MARINE = marine_spec(EnvConfig(), discrete=False).observation
+HISTORY = marine_spec(EnvConfig(), discrete=False, stack_k=2).observation
+
+
+def spec_for(name: str, frames: int = 1) -> EnvSpec:
+    """Return the marine environment's description for an algorithm's kind of actions."""
+    return marine_spec(EnvConfig(), discrete=AGENTS[name].discrete, stack_k=frames)
+
+
+def flat_spec(name: str, magnitudes: tuple[float, ...], actions: int) -> EnvSpec:
+    """Return a description with one vector as observation."""
+    features = Features(tuple("abcdefgh"[: len(magnitudes)]), ("-",) * len(magnitudes), magnitudes)
+    return EnvSpec(FlatSpec(features), ActionSpec(AGENTS[name].discrete, actions, {}))
 
 
 def random_observation(
-    *leading: int, dims: ObservationDims | None = None, dtype: torch.dtype = torch.float32
-) -> Observation:
+    *leading: int, spec: ObservationSpec = MARINE, dtype: torch.dtype = torch.float32
+) -> ObservationTensors:
     """Return an observation `[*leading, ...]` of about the task's magnitudes, with padded rows."""
-    dims = ObservationDims() if dims is None else dims
-    ego = 10.0 * torch.randn(*leading, dims.ego, dtype=dtype)
-    mask = (torch.rand(*leading, dims.objects) < 0.7).to(dtype)
-    objects = 5.0 * torch.randn(*leading, dims.objects, dims.object_features, dtype=dtype)
+    if isinstance(spec, FlatSpec):
+        return FlatObservation(10.0 * torch.randn(*leading, *spec.shapes.features, dtype=dtype))
+    ego = 10.0 * torch.randn(*leading, *spec.shapes.ego, dtype=dtype)
+    mask = (torch.rand(*leading, *spec.shapes.mask) < 0.7).to(dtype)
+    objects = 5.0 * torch.randn(*leading, *spec.shapes.objects, dtype=dtype)
     return Observation(ego, objects * mask.unsqueeze(-1), mask)
 
 
 def names_by_weights(name: str) -> str:
     """Return what a policy is called of which only the acting network is known."""
 
-    def shapes(kind: type[Agent]) -> dict[str, torch.Size]:
-        return {key: value.shape for key, value in kind().actor.state_dict().items()}
+    def shapes(name: str) -> dict[str, torch.Size]:
+        return {key: value.shape for key, value in make_agent(name).actor.state_dict().items()}
 
-    own = shapes(AGENTS[name])
-    return " or ".join(other for other, kind in AGENTS.items() if shapes(kind) == own)
+    own = shapes(name)
+    return " or ".join(other for other in AGENTS if shapes(other) == own)
 
 
 def random_batch(agent: Agent, size: int) -> Batch:
@@ -39,21 +64,22 @@ def random_batch(agent: Agent, size: int) -> Batch:
     else:
         action = 2.0 * torch.rand(size, agent.actions) - 1.0
     return Batch(
-        obs=random_observation(size, dims=agent.dims),
+        obs=random_observation(size, spec=agent.spec.observation),
         action=action,
         reward=torch.randn(size),
-        next_obs=random_observation(size, dims=agent.dims),
+        next_obs=random_observation(size, spec=agent.spec.observation),
         discount=0.99 * (torch.rand(size) < 0.9),
         weight=0.5 + 0.5 * torch.rand(size),
         index=torch.arange(size),
     )
 
 
-def make_agent(name: str, *, dims: ObservationDims | None = None, **settings: object) -> Agent:
+def make_agent(name: str, *, spec: EnvSpec | None = None, **settings: object) -> Agent:
     """Return the agent `name`, always with the same initial weights.
 
     Unless a test asks for them, it has neither bfloat16 products nor averaged weights.
     """
     torch.manual_seed(0)
     kind = AGENTS[name]
-    return kind(kind.Config(**{"autocast": False, "acting_average": 0.0, **settings}), dims)
+    config = kind.Config(**{"autocast": False, "acting_average": 0.0, **settings})
+    return kind(config, spec or spec_for(name))

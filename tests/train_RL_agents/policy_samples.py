@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from marinenav_env.envs.observation import Observation
+from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.fields import plain
 from train_RL_agents.config.build import build_agent
@@ -44,6 +45,5 @@ def save_policy(path: Path, name: str, **settings: object) -> TrainConfig:
 
 def recorded_observation(name: str = "calm_policy_5r_4o.json") -> Observation:
     """Return what the robots of a recorded episode of the published simulator saw, [B, ...]."""
-    log = read_episode(EPISODES / name).recorded.obs
-    parts = (log.ego, log.objects, log.mask)
-    return Observation(*(torch.from_numpy(part[log.present]) for part in parts))
+    tracks = tracks_of(read_episode(EPISODES / name))
+    return Observation(*(part[tracks.present] for part in tracks.observation))

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import FlatObservation
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.replay.buffer import DeviceReplay
@@ -92,15 +92,9 @@ class Pendulum:
         return state, -cost.float(), torch.zeros(len(state), dtype=torch.bool)
 
 
-def as_observation(features: Tensor) -> Observation:
-    """Features `[..., F]` as the robot's own state, without any object."""
-    others = features.new_zeros(*features.shape[:-1], 0, 5)
-    return Observation(features, others, others[..., 0])
-
-
-def one_robot(features: Tensor) -> Observation:
+def one_robot(features: Tensor) -> FlatObservation:
     """Features `[W, F]` as the observation `[W, 1, F]` of worlds with one robot."""
-    return as_observation(features.unsqueeze(1))
+    return FlatObservation(features.unsqueeze(1))
 
 
 def mean_return(problem: Problem, agent: Agent, worlds: int = 20) -> float:
@@ -108,7 +102,7 @@ def mean_return(problem: Problem, agent: Agent, worlds: int = 20) -> float:
     state, alive = problem.start(worlds), torch.ones(worlds)
     total = torch.zeros(worlds)
     for _ in range(problem.limit):
-        action = agent.act(as_observation(problem.observe(state)), mean=True)
+        action = agent.act(FlatObservation(problem.observe(state)), mean=True)
         state, reward, ended = problem.advance(state, action)
         total += alive * reward
         alive *= (~ended).float()

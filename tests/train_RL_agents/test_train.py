@@ -103,8 +103,10 @@ def test_tensorboard_shows_all_that_is_asked_for(tmp_path):
     assert "train/return_distribution/histogram" in tags["histograms"]
 
 
-@pytest.mark.parametrize("override", ["env.colregs.margin=2", "env.vessel.max_thrust_rate=500"])
-def test_a_parameter_that_episode_files_lack_has_its_figure(tmp_path, override):
+@pytest.mark.parametrize(
+    "override", ["env.colregs.margin=2", "env.vessel.max_thrust_rate=500", "stack_k=2"]
+)
+def test_a_setting_that_episode_files_lack_has_its_figure(tmp_path, override):
     assert train.main(["--output", str(tmp_path), *TINY, override]) == 0
     assert (tmp_path / "trajectories.png").stat().st_size > 0
 

@@ -28,7 +28,10 @@ class ACIQN(DeterministicActorCritic):
 
     name = "AC-IQN"
     Config = ACIQNConfig
-    Critic = QuantileCritic
+    CriticNetwork = QuantileCritic
+    config: ACIQNConfig
+    critic: QuantileCritic
+    target_critic: QuantileCritic
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Quantile Huber loss of the critic; minus the mean quantile of the actor's action."""
@@ -36,13 +39,13 @@ class ACIQN(DeterministicActorCritic):
         taus = draw_taus(size, config.n_taus, self.device, shared=config.shared_taus)
         target = self._target(batch)  # [B, M]
 
-        features = self.critic.encode(batch.obs)  # [B, F]
+        features = self.critic.encoder(batch.obs)  # [B, F]
         with self.precision():
             hidden = self.critic.hidden(features, taus)  # [B, N, 128]
             theta = self.critic.value(hidden, batch.action)  # [B, N]
         loss = losses.quantile_huber(theta, target, taus, config.kappa)  # [B]
 
-        policy_features = self.policy.encode(batch.obs)  # [B, F]
+        policy_features = self.policy.encoder(batch.obs)  # [B, F]
         with self.precision():
             action = self.policy.act(policy_features)  # [B, A]
             value = self.critic.value(self._actor_hidden(batch, features, hidden, taus), action)
@@ -61,8 +64,8 @@ class ACIQN(DeterministicActorCritic):
         """Return target quantiles `[B, M]` of the target actor's action in the next state."""
         config, size = self.config, batch.reward.shape[0]
         taus = draw_taus(size, config.n_target_taus, self.device, shared=config.shared_taus)
-        features = self.target_critic.encode(batch.next_obs)  # [B, F]
-        policy_features = self.target_policy.encode(batch.next_obs)  # [B, F]
+        features = self.target_critic.encoder(batch.next_obs)  # [B, F]
+        policy_features = self.target_policy.encoder(batch.next_obs)  # [B, F]
         with self.precision():
             action = self.target_policy.act(policy_features)  # [B, A]
             value = self.target_critic.value(self.target_critic.hidden(features, taus), action)
@@ -77,4 +80,5 @@ class ACIQN(DeterministicActorCritic):
         """
         if self.config.cvar == 1.0 and not self.config.adaptive_cvar:
             return hidden.detach()
-        return self.critic.hidden(features, distort(taus, batch.obs, self.config, self.dims))
+        taus = distort(taus, batch.obs, self.config, self.spec.observation)
+        return self.critic.hidden(features, taus)

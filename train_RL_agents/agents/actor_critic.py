@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents.base import PROTOTYPE, Agent, AgentConfig
 from train_RL_agents.agents.networks import (
@@ -33,14 +33,16 @@ class DeterministicActorCritic(Agent):
     """
 
     discrete = False
-    Critic: ClassVar[type[Critic | QuantileCritic]]
+    CriticNetwork: ClassVar[type[Critic | QuantileCritic]]
     Config: ClassVar[type[ActorCriticConfig]]
+    config: ActorCriticConfig
+    critic: Critic | QuantileCritic
+    target_critic: Critic | QuantileCritic
 
     def build_networks(self) -> None:
         """Build the actor, the critic and their targets."""
-        scale = self.config.input_scale
-        self.policy = DeterministicActor(self.dims, scale, self.actions)
-        self.critic = self.Critic(self.dims, scale, self.actions)
+        self.policy = DeterministicActor(self.make_encoder(), self.actions)
+        self.critic = self.CriticNetwork(self.make_encoder(), self.actions)
         self.target_policy = copy.deepcopy(self.policy)
         self.target_critic = copy.deepcopy(self.critic)
         self.register_learners(
@@ -56,6 +58,8 @@ class DeterministicActorCritic(Agent):
         """The network `actor(observation) -> [..., A]`."""
         return self.policy
 
-    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
         """Return the actor's action `[..., A]`; it is its own mean."""
         return network(observation)

@@ -10,7 +10,7 @@ import abc
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,15 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import EnvSpec, FlatSpec, ObservationSpec, ObservationTensors
 from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import (
-    EGO_MAGNITUDE,
-    OBJECT_MAGNITUDE,
-    InputScale,
-    ObservationDims,
-)
+from train_RL_agents.agents.encoders import Encoder, make_encoder
 from train_RL_agents.device.precision import multiplies_bfloat16
 
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
@@ -58,19 +53,26 @@ class AgentConfig(Settings):
     """Learn and explore with bfloat16 products; losses and `act` stay in float32. null does so
     where the device has instructions for them (GPUs from compute capability 8.0, CPUs with AMX
     or AVX-512 BF16)."""
-    ego_magnitude: tuple[float, ...] = setting(
-        EGO_MAGNITUDE, unit="m, m, m/s, m/s, rad/s, N, N", source=CHOICE, low=1e-6
+    ego_magnitude: tuple[float, ...] | None = setting(
+        None, unit="units of the features", source=CHOICE, low=1e-6
     )
-    """Divisors of the robot's own features inside the network."""
-    object_magnitude: tuple[float, ...] = setting(
-        OBJECT_MAGNITUDE, unit="m, m, m/s, m/s, m", source=CHOICE, low=1e-6
+    """Divisors of the robot's own features inside the network; null takes the environment's."""
+    object_magnitude: tuple[float, ...] | None = setting(
+        None, unit="units of the features", source=CHOICE, low=1e-6
     )
-    """Divisors of an object's features inside the network."""
+    """Divisors of an object's features inside the network; null takes the environment's."""
 
-    @property
-    def input_scale(self) -> InputScale:
-        """The divisors, as the networks take them."""
-        return InputScale(self.ego_magnitude, self.object_magnitude)
+    def check_observation(self, spec: ObservationSpec) -> None:
+        """Check that the settings fit what the agent observes.
+
+        Raises:
+            ConfigError: a setting is for objects, and there are none in an observation.
+        """
+        if isinstance(spec, FlatSpec) and self.object_magnitude is not None:
+            raise ConfigError(
+                f"object_magnitude is {self.object_magnitude}, but the environment shows no "
+                "objects: leave it out"
+            )
 
 
 class Agent(nn.Module, abc.ABC):
@@ -80,50 +82,62 @@ class Agent(nn.Module, abc.ABC):
 
     Args:
         config: of the class's `Config`.
-        dims: sizes of the observation.
+        spec: of the environment.
         device: where the networks live.
-        actions: number of discrete actions, or of continuous action coordinates; None takes the
-            simulator's (25 or 2).
+
+    Raises:
+        ConfigError: the environment has another kind of actions, or a setting does not fit it.
 
     Attributes:
+        actions: number of discrete actions, or of continuous action coordinates A.
         uses_bfloat16: whether it learns and explores with bfloat16 products.
         gradient_sync: called in place on the list of all gradients between the backward pass and
             the optimizer step, to average them over processes; None does nothing.
     """
 
-    name: ClassVar[str]
+    name: str
     discrete: ClassVar[bool]
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
     actor_outputs: ClassVar[dict[str, str]] = {
-        "action": "change of left and right thrust in (-1, 1), as a share of the largest rate"
+        "action": "action in (-1, 1), as `actions` describes it"
     }  # what `actor` returns: name and meaning of each tensor
     acting_settings: ClassVar[tuple[str, ...]] = ()  # enter only when acting, see `act_under`
     Config: ClassVar[type[AgentConfig]]
 
     def __init__(
         self,
-        config: AgentConfig | None = None,
-        dims: ObservationDims | None = None,
+        config: AgentConfig,
+        spec: EnvSpec,
         device: torch.device | str = "cpu",
-        actions: int | None = None,
     ) -> None:
         super().__init__()
-        config = self.Config() if config is None else config
         if not isinstance(config, self.Config):
             raise TypeError(
                 f"config is a {type(config).__name__}: agent {self.name} needs a "
                 f"{self.Config.__name__}"
             )
+        if spec.action.discrete != self.discrete:
+            kinds = {True: "discrete", False: "continuous"}
+            raise ConfigError(
+                f"the environment has {kinds[spec.action.discrete]} actions: agent {self.name} "
+                f"needs {kinds[self.discrete]} ones"
+            )
+        config.check_observation(spec.observation)
         self.config = config
-        self.dims = ObservationDims() if dims is None else dims
+        self.spec = spec
         self.device = torch.device(device)
-        self.actions = actions if actions is not None else (25 if self.discrete else 2)
+        self.actions = spec.action.size
         wanted = config.autocast
         self.uses_bfloat16 = multiplies_bfloat16(self.device) if wanted is None else wanted
         self.gradient_sync: Callable[[list[Tensor]], None] | None = None
         self.average: nn.Module | None = None
         self.applied_settings: tuple[str, ...] = ()  # of `acting_settings`, inside `actor` already
         self.build_networks()
+
+    def make_encoder(self) -> Encoder:
+        """Return a new encoder of the environment's observations, for a network."""
+        scale = self.config.ego_magnitude, self.config.object_magnitude
+        return make_encoder(self.spec.observation, *scale)
 
     @abc.abstractmethod
     def build_networks(self) -> None:
@@ -155,26 +169,18 @@ class Agent(nn.Module, abc.ABC):
         """Return what a caller of the exported actor must know besides, as JSON values."""
         return {}
 
-    @classmethod
-    def published_config(cls) -> AgentConfig:
-        """Return the settings with which the published weights of this algorithm act."""
-        return cls.Config()
-
-    @classmethod
-    def published_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return published weights of `actor` under the names that they have here."""
-        return dict(weights)
-
     @abc.abstractmethod
-    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
         """Choose actions by a network like `policy_network`; arguments and result as in `act`."""
 
     @torch.no_grad()
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def act(self, observation: ObservationTensors, *, mean: bool = False) -> Tensor:
         """Act as deployed, for any leading dimensions.
 
         Args:
-            observation: `[..., 7k]`, `[..., Kk, 5]`, `[..., Kk]`.
+            observation: `[..., *shape]` each, of the environment's shapes.
             mean: take the mean action instead of a sample; only stochastic agents differ.
 
         Returns:
@@ -214,14 +220,16 @@ class Agent(nn.Module, abc.ABC):
             else:
                 remedy = f"agent {self.name} has no such setting, so leave it out"
             raise ConfigError(f"{name} is {value!r}: {remedy}")
-        self.config = dataclasses.replace(self.config, **settings)
+        config = dataclasses.replace(self.config, **settings)
+        config.check_observation(self.spec.observation)
+        self.config = config
 
     @torch.no_grad()
-    def explore(self, observation: Observation) -> Tensor:
+    def explore(self, observation: ObservationTensors) -> Tensor:
         """Act while collecting, before any epsilon: by the learned network."""
         with self.precision():
             action = self.choose(self.policy_network, observation)
-        return action if self.discrete else action.to(observation.ego.dtype)
+        return action if self.discrete else action.to(observation[0].dtype)
 
     @abc.abstractmethod
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -256,8 +264,8 @@ class Agent(nn.Module, abc.ABC):
             for name, (parameters, rate) in groups.items()
         ]
         self.optimizer = torch.optim.Adam(parameter_groups, fused=True, capturable=on_gpu)
-        self._sources = [p for network, _ in targets for p in network.parameters()]
-        self._targets = [p for _, target in targets for p in target.parameters()]
+        self._sources: list[Tensor] = [p for network, _ in targets for p in network.parameters()]
+        self._targets: list[Tensor] = [p for _, target in targets for p in target.parameters()]
         for source, target in targets:
             target.load_state_dict(source.state_dict())
             target.requires_grad_(False)
@@ -279,7 +287,7 @@ class Agent(nn.Module, abc.ABC):
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def precision(self) -> contextlib.AbstractContextManager:
-        """The context of bfloat16 products, if the settings ask for it."""
+        """Return the context of bfloat16 products, if the settings ask for it."""
         if not self.uses_bfloat16:
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
@@ -310,12 +318,12 @@ class Agent(nn.Module, abc.ABC):
                 torch._foreach_lerp_(self._targets, self._sources, self.config.polyak)
         if self.average is not None:
             with torch.no_grad():
-                averages = list(self.average.parameters())
-                learned = list(self.policy_network.parameters())
+                averages: list[Tensor] = list(self.average.parameters())
+                learned: list[Tensor] = list(self.policy_network.parameters())
                 torch._foreach_lerp_(averages, learned, self.config.acting_average)
         return metrics
 
-    def _clip(self, gradients: Sequence[Tensor]) -> Tensor:
+    def _clip(self, gradients: tuple[Tensor, ...]) -> Tensor:
         """Scale gradients down to the largest norm allowed, in place; return their norm `[]`."""
         norm = get_total_norm(gradients)
         if self.config.max_grad_norm is not None:

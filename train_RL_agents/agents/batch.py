@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 
 
 class Batch(NamedTuple):
@@ -22,10 +22,10 @@ class Batch(NamedTuple):
         index: slots, int64 [B], for `DeviceReplay.update_priorities`.
     """
 
-    obs: Observation
+    obs: ObservationTensors
     action: Tensor
     reward: Tensor
-    next_obs: Observation
+    next_obs: ObservationTensors
     discount: Tensor
     weight: Tensor
-    index: Tensor
+    index: Tensor  # type: ignore[assignment]  # it hides a method of tuple

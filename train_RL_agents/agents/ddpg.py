@@ -26,13 +26,15 @@ class DDPG(DeterministicActorCritic):
 
     name = "DDPG"
     Config = DDPGConfig
-    Critic = Critic
+    CriticNetwork = Critic
+    critic: Critic
+    target_critic: Critic
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared error of the critic; minus the value of the actor's action."""
         target = self._target(batch)  # [B]
-        features = self.critic.encode(batch.obs)  # [B, F]
-        policy_features = self.policy.encode(batch.obs)  # [B, F]
+        features = self.critic.encoder(batch.obs)  # [B, F]
+        policy_features = self.policy.encoder(batch.obs)  # [B, F]
         with self.precision():
             hidden = self.critic.hidden(features)  # [B, 128]
             q = self.critic.value(hidden, batch.action)  # [B]
@@ -51,8 +53,8 @@ class DDPG(DeterministicActorCritic):
     @torch.no_grad()
     def _target(self, batch: Batch) -> Tensor:
         """Return the target `[B]`: the return and the target actor's value in the next state."""
-        features = self.target_critic.encode(batch.next_obs)  # [B, F]
-        policy_features = self.target_policy.encode(batch.next_obs)  # [B, F]
+        features = self.target_critic.encoder(batch.next_obs)  # [B, F]
+        policy_features = self.target_policy.encoder(batch.next_obs)  # [B, F]
         with self.precision():
             action = self.target_policy.act(policy_features)  # [B, A]
             value = self.target_critic.value(self.target_critic.hidden(features), action)  # [B]

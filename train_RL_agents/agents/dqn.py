@@ -1,4 +1,4 @@
-"""DQN: one value for each of 25 discrete actions.
+"""DQN: one value for each discrete action.
 
 Mnih et al. 2015, "Human-level control through deep reinforcement learning"; with `double`, van
 Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning".
@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, AgentConfig
@@ -39,10 +39,11 @@ class DQN(Agent):
     discrete = True
     actor_outputs: ClassVar[dict[str, str]] = {"values": "value of each action index"}
     Config = DQNConfig
+    config: DQNConfig
 
     def build_networks(self) -> None:
         """Build the network and its target."""
-        self.network = QNetwork(self.dims, self.config.input_scale, self.actions)
+        self.network = QNetwork(self.make_encoder(), self.actions)
         self.target = copy.deepcopy(self.network)
         self.register_learners(
             {"critic": (self.network.parameters(), self.config.learning_rate)},
@@ -54,14 +55,16 @@ class DQN(Agent):
         """The network `actor(observation) -> action values [..., A]`."""
         return self.network
 
-    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
         """Return the action `[...]` of the largest value."""
         return network(observation).argmax(-1)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Huber loss of the taken action's value."""
         target = self._target(batch)  # [B]
-        features = self.network.encode(batch.obs)  # [B, F]
+        features = self.network.encoder(batch.obs)  # [B, F]
         with self.precision():
             values = self.network.head(features)  # [B, A]
         q = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)  # [B]
@@ -74,11 +77,11 @@ class DQN(Agent):
     @torch.no_grad()
     def _target(self, batch: Batch) -> Tensor:
         """Return the target `[B]`: the return and the value of the next state's best action."""
-        features = self.target.encode(batch.next_obs)  # [B, F]
+        features = self.target.encoder(batch.next_obs)  # [B, F]
         with self.precision():
             values = self.target.head(features)  # [B, A]
             chooser = values
             if self.config.double:
-                chooser = self.network.head(self.network.encode(batch.next_obs))  # [B, A]
+                chooser = self.network.head(self.network.encoder(batch.next_obs))  # [B, A]
         value = values.gather(1, chooser.argmax(1, keepdim=True)).squeeze(1)  # [B]
         return losses.td_target(batch.reward, batch.discount, value)

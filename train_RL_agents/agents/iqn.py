@@ -1,4 +1,4 @@
-"""IQN: quantiles of the value of 25 discrete actions.
+"""IQN: quantiles of the value of discrete actions.
 
 Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning". Acting
 averages the quantiles at fixed fractions (i + 1/2) / n, so the deployed policy is deterministic,
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent
@@ -52,10 +52,13 @@ class IQN(Agent):
     }
     acting_settings = ("cvar", "adaptive_cvar")
     Config = IQNConfig
+    config: IQNConfig
+    acting_taus: Tensor
+    exploring_taus: Tensor
 
     def build_networks(self) -> None:
         """Build the network, its target and the fractions of acting."""
-        self.network = QuantileQNetwork(self.dims, self.config.input_scale, self.actions)
+        self.network = QuantileQNetwork(self.make_encoder(), self.actions)
         self.target = copy.deepcopy(self.network)
         acting, exploring = self.config.n_acting_taus, self.config.n_exploring_taus
         self.register_buffer("acting_taus", midpoints(acting), persistent=False)
@@ -76,38 +79,31 @@ class IQN(Agent):
 
     def deployed_network(self) -> nn.Module:
         """Return `actor` with the risk level inside."""
-        return RiskAdjusted(self.actor, self.config, self.dims)
+        return RiskAdjusted(self.actor, self.config, self.spec.observation)
 
     def export_metadata(self) -> dict[str, Any]:
         """Return the risk level that the network applies."""
-        return {"risk_level": describe_risk(self.config)}
+        return {"risk_level": describe_risk(self.config, self.spec.observation)}
 
-    @classmethod
-    def published_config(cls) -> IQNConfig:
-        """Return settings with random fractions.
-
-        The success and travel time of the published weights were measured so; fixed fractions,
-        which they were never run with, give other figures.
-        """
-        return cls.Config(random_acting_taus=True)
-
-    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
         """Return the action `[...]` of the largest mean over the acting fractions."""
         taus = self.acting_taus
         if self.config.random_acting_taus:
-            robots = observation.ego.shape[:-1]
+            robots = observation[0].shape[:-1]
             taus = torch.rand(*robots, taus.shape[0], device=taus.device)  # [..., N]
         return self._greedy(network, observation, taus)
 
     @torch.no_grad()
-    def explore(self, observation: Observation) -> Tensor:
+    def explore(self, observation: ObservationTensors) -> Tensor:
         """Return the action `[...]` of the largest mean over the fewer exploring fractions."""
         with self.precision():
             return self._greedy(self.network, observation, self.exploring_taus)
 
-    def _greedy(self, network: nn.Module, observation: Observation, taus: Tensor) -> Tensor:
+    def _greedy(self, network: nn.Module, observation: ObservationTensors, taus: Tensor) -> Tensor:
         if not self.applied_settings:
-            taus = distort(taus, observation, self.config, self.dims)  # [N] or [..., N]
+            taus = distort(taus, observation, self.config, self.spec.observation)  # [N] or [..., N]
         return network(observation, taus).mean(-2).argmax(-1)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -115,7 +111,7 @@ class IQN(Agent):
         config, size = self.config, batch.reward.shape[0]
         taus = draw_taus(size, config.n_taus, self.device, shared=config.shared_taus)
         target = self._target(batch)  # [B, M]
-        features = self.network.encode(batch.obs)  # [B, F]
+        features = self.network.encoder(batch.obs)  # [B, F]
         with self.precision():
             quantiles = self.network.head(features, taus)  # [B, N, A]
         theta = select(quantiles, batch.action)  # [B, N]
@@ -130,7 +126,7 @@ class IQN(Agent):
         """Return target quantiles `[B, M]` of the action with the largest mean of them."""
         config, size = self.config, batch.reward.shape[0]
         taus = draw_taus(size, config.n_target_taus, self.device, shared=config.shared_taus)
-        features = self.target.encode(batch.next_obs)  # [B, F]
+        features = self.target.encoder(batch.next_obs)  # [B, F]
         with self.precision():
             quantiles = self.target.head(features, taus)  # [B, M, A]
         value = select(quantiles, quantiles.mean(1).argmax(-1))  # [B, M]

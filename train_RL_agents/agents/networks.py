@@ -1,91 +1,56 @@
-"""The networks of all agents: one observation encoder and the heads that stand on it.
+"""The networks of all agents: an encoder of the observation and the head that stands on it.
 
-Sizes and state-dict names are those of the published weights. Every network takes the raw
-observation `(self [..., 7k], objects [..., Kk, 5], mask [..., Kk])` in metric units; scaling the
-inputs is part of the network (the buffers `self_input_scale` and `object_input_scale`), so that it
-travels with the weights and the exported model. Leading dimensions are free, `[W, R]` when acting
-and `[B]` when learning. Every `forward` can be scripted.
+Sizes and state-dict names are those of the published weights. Leading dimensions are free, `[W, R]`
+when acting and `[B]` when learning. Every `forward` can be scripted for observations of a robot and
+objects; TorchScript needs the type of their tuple.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-SELF_WIDTH = 56  # published width of the encoder of the robot's own state
-OBJECT_WIDTH = 40  # published width of the encoder of one object
+from train_RL_agents.agents.encoders import Encoder
+
 HIDDEN_WIDTH = 128  # published width of both hidden layers
 COSINES = 64  # published number of cosine features of a quantile fraction, i = 0..63
 
-EGO_MAGNITUDE = (20.0, 20.0, 1.0, 1.0, 0.5, 500.0, 500.0)  # m, m, m/s, m/s, rad/s, N, N
-OBJECT_MAGNITUDE = (10.0, 10.0, 1.0, 1.0, 2.0)  # m, m, m/s, m/s, m
-
-
-@dataclass(frozen=True)
-class ObservationDims:
-    """Sizes of an observation: a history of k frames has `ego = 7 * k` and `objects = 5 * k`."""
-
-    ego: int = 7  # features of the robot itself
-    objects: int = 5  # object rows
-    object_features: int = 5  # features of one object row
-
-
-@dataclass(frozen=True)
-class InputScale:
-    """Typical magnitudes by which the inputs are divided, of one frame; a history repeats them."""
-
-    ego: Sequence[float] = EGO_MAGNITUDE
-    objects: Sequence[float] = OBJECT_MAGNITUDE
-
-    @classmethod
-    def identity(cls, dims: ObservationDims) -> InputScale:
-        """The scaling that changes nothing, for `dims`."""
-        return cls((1.0,) * dims.ego, (1.0,) * dims.object_features)
-
-
-def reciprocal_scale(name: str, magnitudes: Sequence[float], size: int) -> Tensor:
-    """Return `1 / magnitudes`, repeated to `size` features, as a float tensor `[size]`.
-
-    Raises:
-        ValueError: the magnitudes do not divide `size`, or one of them is not positive.
-    """
-    if not magnitudes or size % len(magnitudes) != 0:
-        raise ValueError(
-            f"{name} has {len(magnitudes)} entries, which do not divide the {size} features of the "
-            f"observation; give one magnitude per feature of a frame"
-        )
-    if not all(value > 0 for value in magnitudes):
-        raise ValueError(f"{name} = {tuple(magnitudes)}: every magnitude must be positive")
-    return torch.tensor(tuple(magnitudes)).reciprocal().repeat(size // len(magnitudes))
-
 
 class EncodedNetwork(nn.Module):
-    """The observation encoder; every network is one of these with a head."""
+    """An observation encoder; every network is one of these with a head.
 
-    def __init__(self, dims: ObservationDims, scale: InputScale) -> None:
+    In a state dict the encoder's tensors stand beside the head's, as in the published weights.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        own_scale = reciprocal_scale("ego_magnitude", scale.ego, dims.ego)
-        object_scale = reciprocal_scale("object_magnitude", scale.objects, dims.object_features)
-        self.register_buffer("self_input_scale", own_scale)
-        self.register_buffer("object_input_scale", object_scale)
-        self.self_encoder = nn.Sequential(nn.Linear(dims.ego, SELF_WIDTH), nn.ReLU(inplace=True))
-        self.object_encoder = nn.Sequential(
-            nn.Linear(dims.object_features, OBJECT_WIDTH), nn.ReLU(inplace=True)
-        )
-        self.features = SELF_WIDTH + dims.objects * OBJECT_WIDTH
+        self.encoder = encoder
+        self.register_state_dict_post_hook(_flatten_encoder)
+        self.register_load_state_dict_pre_hook(_nest_encoder)
 
-    def encode(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Return the features `[..., 56 + 40 Kk]` of an observation, the robot's own first."""
-        ego, objects, mask = observation
-        own = self.self_encoder(ego * self.self_input_scale)  # [..., 56]
-        others = self.object_encoder(objects * self.object_input_scale)  # [..., Kk, 40]
-        others = others * mask.unsqueeze(-1)
-        return torch.cat((own, others.flatten(-2)), dim=-1)
+
+def _flatten_encoder(
+    network: nn.Module, state: dict[str, Tensor], prefix: str, metadata: dict[str, Any]
+) -> None:
+    """Name the encoder's tensors as if they were the network's own, in the order that they have."""
+    for key in list(state):
+        value = state.pop(key)
+        if key.startswith(f"{prefix}encoder."):
+            key = prefix + key.removeprefix(f"{prefix}encoder.")
+        state[key] = value
+
+
+def _nest_encoder(
+    network: EncodedNetwork, state: dict[str, Tensor], prefix: str, *others: Any
+) -> None:
+    """Undo `_flatten_encoder`."""
+    for name in network.encoder.state_dict():
+        if prefix + name in state:
+            state[f"{prefix}encoder.{name}"] = state.pop(prefix + name)
 
 
 class OutputLayer(nn.Linear):
@@ -106,9 +71,9 @@ class OutputLayer(nn.Linear):
 class QNetwork(EncodedNetwork):
     """Action values of DQN."""
 
-    def __init__(self, dims: ObservationDims, scale: InputScale, actions: int) -> None:
-        super().__init__(dims, scale)
-        self.hidden_layer = nn.Linear(self.features, HIDDEN_WIDTH)
+    def __init__(self, encoder: Encoder, actions: int) -> None:
+        super().__init__(encoder)
+        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
         self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
         self.output_layer = OutputLayer(HIDDEN_WIDTH, actions)
 
@@ -120,7 +85,7 @@ class QNetwork(EncodedNetwork):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return the action values `[..., actions]`."""
-        return self.head(self.encode(observation))
+        return self.head(self.encoder(observation))
 
 
 class DeterministicActor(QNetwork):
@@ -132,15 +97,15 @@ class DeterministicActor(QNetwork):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return the action `[..., actions]`."""
-        return self.act(self.encode(observation))
+        return self.act(self.encoder(observation))
 
 
 class GaussianActor(EncodedNetwork):
     """Actor of SAC: mean and log standard deviation of z, with a = (2/pi) atan(z)."""
 
-    def __init__(self, dims: ObservationDims, scale: InputScale, actions: int) -> None:
-        super().__init__(dims, scale)
-        self.hidden_layer = nn.Linear(self.features, HIDDEN_WIDTH)
+    def __init__(self, encoder: Encoder, actions: int) -> None:
+        super().__init__(encoder)
+        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
         self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
         self.output_layer_mu = OutputLayer(HIDDEN_WIDTH, actions)
         self.output_layer_log_std = OutputLayer(HIDDEN_WIDTH, actions)
@@ -154,7 +119,7 @@ class GaussianActor(EncodedNetwork):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Return `(mu, log_std)`, each `[..., actions]`."""
-        return self.head(self.encode(observation))
+        return self.head(self.encoder(observation))
 
 
 class QuantileEncodedNetwork(EncodedNetwork):
@@ -164,12 +129,13 @@ class QuantileEncodedNetwork(EncodedNetwork):
     Learning", with the published code's cosine index 0..63.
     """
 
-    def __init__(self, dims: ObservationDims, scale: InputScale) -> None:
-        super().__init__(dims, scale)
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
         index = torch.arange(COSINES, dtype=torch.float32)
+        self.cosine_index: Tensor
         self.register_buffer("cosine_index", index, persistent=False)
-        self.cos_embedding = nn.Linear(COSINES, self.features)
-        self.hidden_layer = nn.Linear(self.features, HIDDEN_WIDTH)
+        self.cos_embedding = nn.Linear(COSINES, encoder.features)
+        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
 
     def embed(self, taus: Tensor) -> Tensor:
         """Return ReLU(Linear(cos(pi i tau))) `[..., N, F]` of quantile fractions `[..., N]`."""
@@ -183,7 +149,7 @@ class QuantileEncodedNetwork(EncodedNetwork):
         instead of every sample's features, W (f * c) = (W * c) f, without the [..., N, F] product.
 
         Args:
-            features: `[..., F]` from `encode`.
+            features: `[..., F]` from the encoder.
             taus: `[..., N]` with the features' leading dimensions, or `[N]` shared by all samples.
 
         Returns:
@@ -203,8 +169,8 @@ class QuantileEncodedNetwork(EncodedNetwork):
 class QuantileQNetwork(QuantileEncodedNetwork):
     """Quantiles of the action values of IQN."""
 
-    def __init__(self, dims: ObservationDims, scale: InputScale, actions: int) -> None:
-        super().__init__(dims, scale)
+    def __init__(self, encoder: Encoder, actions: int) -> None:
+        super().__init__(encoder)
         self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
         self.output_layer = OutputLayer(HIDDEN_WIDTH, actions)
 
@@ -215,15 +181,15 @@ class QuantileQNetwork(QuantileEncodedNetwork):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], taus: Tensor) -> Tensor:
         """Return quantiles `[..., N, actions]` at fractions `taus`, `[..., N]` or `[N]`."""
-        return self.head(self.encode(observation), taus)
+        return self.head(self.encoder(observation), taus)
 
 
 class Critic(EncodedNetwork):
     """Action value of DDPG and SAC; the action enters after the first hidden layer."""
 
-    def __init__(self, dims: ObservationDims, scale: InputScale, actions: int) -> None:
-        super().__init__(dims, scale)
-        self.hidden_layer = nn.Linear(self.features, HIDDEN_WIDTH)
+    def __init__(self, encoder: Encoder, actions: int) -> None:
+        super().__init__(encoder)
+        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
         self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU(inplace=True))
         self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
         self.output_layer = OutputLayer(HIDDEN_WIDTH, 1)
@@ -239,14 +205,14 @@ class Critic(EncodedNetwork):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], action: Tensor) -> Tensor:
         """Return the values `[...]` of actions `[..., actions]`."""
-        return self.value(self.hidden(self.encode(observation)), action)
+        return self.value(self.hidden(self.encoder(observation)), action)
 
 
 class QuantileCritic(QuantileEncodedNetwork):
     """Quantiles of the action value of AC-IQN; the action enters after the first hidden layer."""
 
-    def __init__(self, dims: ObservationDims, scale: InputScale, actions: int) -> None:
-        super().__init__(dims, scale)
+    def __init__(self, encoder: Encoder, actions: int) -> None:
+        super().__init__(encoder)
         self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU(inplace=True))
         self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
         self.output_layer = OutputLayer(HIDDEN_WIDTH, 1)
@@ -261,27 +227,9 @@ class QuantileCritic(QuantileEncodedNetwork):
         self, observation: tuple[Tensor, Tensor, Tensor], action: Tensor, taus: Tensor
     ) -> Tensor:
         """Return quantiles `[..., N]` at fractions `taus`, `[..., N]` or `[N]`."""
-        return self.value(self.hidden(self.encode(observation), taus), action)
+        return self.value(self.hidden(self.encoder(observation), taus), action)
 
 
 def squash(z: Tensor) -> Tensor:
     """Map unbounded z to an action in (-1, 1): a = (2/pi) atan(z)."""
     return (2.0 / math.pi) * torch.atan(z)
-
-
-def load_published(network: EncodedNetwork, weights: Mapping[str, Tensor]) -> None:
-    """Load weights trained without input scaling, and set the network's scaling to the identity.
-
-    Args:
-        network: of the kind and the sizes of the weights.
-        weights: every parameter by its state-dict name, and no scaling buffer.
-
-    Raises:
-        RuntimeError: a name is missing, unknown, or its shape does not fit.
-    """
-    identity = {
-        name: torch.ones_like(buffer)
-        for name, buffer in network.named_buffers()
-        if name.endswith("_input_scale")
-    }
-    network.load_state_dict({**weights, **identity}, strict=True)

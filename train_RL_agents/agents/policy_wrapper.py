@@ -10,7 +10,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
 from torchrl.envs.utils import ExplorationType, exploration_type
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from train_RL_agents.agents.base import Agent
 
 
@@ -60,7 +60,7 @@ class PolicyWrapper(TensorDictModuleBase):
                 f"action_noise is {action_noise}: give 0 or more, and 0 for an agent with discrete "
                 f"actions like {agent.name}"
             )
-        self.in_keys = [("robots", "self"), ("robots", "objects"), ("robots", "mask")]
+        self.in_keys = [("robots", key) for key in agent.spec.observation.keys]
         self.out_keys = [("robots", "action")]
         self.agent = agent
         self.action_noise = action_noise
@@ -104,7 +104,7 @@ class PolicyWrapper(TensorDictModuleBase):
                 ) from error
         self.epsilon.copy_(torch.pow(epsilon, self.exponents))
 
-    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+    def act(self, observation: ObservationTensors, *, mean: bool = False) -> Tensor:
         """Act as deployed.
 
         Args:
@@ -117,7 +117,7 @@ class PolicyWrapper(TensorDictModuleBase):
         return self.agent.act(observation, mean=mean)
 
     @torch.no_grad()
-    def explore(self, observation: Observation) -> Tensor:
+    def explore(self, observation: ObservationTensors) -> Tensor:
         """Act while collecting: the agent's own exploration, noise, and epsilon-greedy on top.
 
         Args:
@@ -131,7 +131,7 @@ class PolicyWrapper(TensorDictModuleBase):
             deviation = 0.5 * self.action_noise * (self.action_high - self.action_low)
             action = action + deviation * torch.randn_like(action)
             action = torch.clamp(action, self.action_low, self.action_high)
-        robots = observation.ego.shape[:-1]
+        robots = observation[0].shape[:-1]
         chosen = torch.rand(robots, device=action.device) < self.epsilon  # [...]
         if not self.agent.discrete:
             chosen = chosen.unsqueeze(-1)
@@ -146,7 +146,7 @@ class PolicyWrapper(TensorDictModuleBase):
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write `("robots", "action")` `[W, R]` or `[W, R, A]` into the TensorDict."""
-        observation = Observation(*(tensordict.get(key) for key in self.in_keys))
+        observation = tuple(tensordict.get(key) for key in self.in_keys)
         kind = exploration_type()
         if kind in (ExplorationType.RANDOM, None):
             action = self.explore(observation)

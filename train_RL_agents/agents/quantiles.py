@@ -8,13 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.config import VesselConfig
-from marinenav_env.envs.observation import EGO_FEATURES, Observation
-from marinenav_env.fields import setting
+from marinenav_env.envs.spec import EntitySpec, ObservationSpec, ObservationTensors
+from marinenav_env.fields import ConfigError, setting
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, AgentConfig
-from train_RL_agents.agents.networks import ObservationDims
 
-OWN_RADIUS = VesselConfig().radius  # m, of the published hull
 CALM_DISTANCE = 10.0  # m, published surface distance from which the adaptive risk level is 1
 
 
@@ -34,6 +31,15 @@ class QuantileConfig(AgentConfig):
     """Risk level: act for the mean of the worst share `cvar` of returns; 1 is neutral."""
     adaptive_cvar: bool = setting(False, unit="-", source=PUBLISHED)
     """Multiply the risk level by the closest surface distance / 10 m, at most 1."""
+
+    def check_observation(self, spec: ObservationSpec) -> None:
+        """As the base class, and that there are objects to adapt the risk level to."""
+        super().check_observation(spec)
+        if self.adaptive_cvar and not isinstance(spec, EntitySpec):
+            raise ConfigError(
+                "adaptive_cvar is True, but the environment shows no objects whose distance could "
+                "set the risk level: leave it out"
+            )
 
 
 def draw_taus(samples: int, n: int, device: torch.device, *, shared: bool) -> Tensor:
@@ -58,19 +64,14 @@ def midpoints(n: int) -> Tensor:
     return (torch.arange(n) + 0.5) / n
 
 
-def risk_level(observation: Observation, dims: ObservationDims) -> Tensor:
+def risk_level(observation: ObservationTensors, spec: EntitySpec) -> Tensor:
     """Return the adaptive risk level `[...]`: closest surface distance / 10 m, within [0, 1].
 
     The surface distance of an object is |p| - r_obj - own radius; without objects the level is 1.
     """
-    rows = newest_rows(dims)
-    objects, mask = observation.objects[..., :rows, :], observation.mask[..., :rows]
-    return calmness(objects, mask, OWN_RADIUS, CALM_DISTANCE)
-
-
-def newest_rows(dims: ObservationDims) -> int:
-    """Return the number K of object rows that belong to the newest frame."""
-    return dims.objects * len(EGO_FEATURES) // dims.ego
+    _, objects, mask = observation
+    newest = slice(spec.rows)
+    return calmness(objects[..., newest, :], mask[..., newest], spec.own_radius, CALM_DISTANCE)
 
 
 def calmness(objects: Tensor, mask: Tensor, own_radius: float, calm_distance: float) -> Tensor:
@@ -96,16 +97,17 @@ class RiskAdjusted(nn.Module):
     Args:
         network: called with an observation and fractions.
         config: `cvar` and `adaptive_cvar`.
-        dims: sizes of the observation.
+        spec: of the observation.
     """
 
-    def __init__(self, network: nn.Module, config: QuantileConfig, dims: ObservationDims) -> None:
+    def __init__(self, network: nn.Module, config: QuantileConfig, spec: ObservationSpec) -> None:
         super().__init__()
         self.network = network
         self.cvar = config.cvar
         self.adaptive = config.adaptive_cvar
-        self.rows = newest_rows(dims)
-        self.own_radius = OWN_RADIUS
+        self.rows, self.own_radius = 0, 0.0
+        if isinstance(spec, EntitySpec):
+            self.rows, self.own_radius = spec.rows, spec.own_radius
         self.calm_distance = CALM_DISTANCE
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], taus: Tensor) -> Tensor:
@@ -115,9 +117,9 @@ class RiskAdjusted(nn.Module):
             observation: `[...]` leading dimensions.
             taus: `[..., N]` or `[N]`, in [0, 1).
         """
-        _, objects, mask = observation
         taus = self.cvar * taus
         if self.adaptive:
+            _, objects, mask = observation
             objects, mask = objects[..., : self.rows, :], mask[..., : self.rows]
             level = calmness(objects, mask, self.own_radius, self.calm_distance)  # [...]
             taus = level.unsqueeze(-1) * taus  # [..., N]
@@ -125,7 +127,7 @@ class RiskAdjusted(nn.Module):
 
 
 def distort(
-    taus: Tensor, observation: Observation, config: QuantileConfig, dims: ObservationDims
+    taus: Tensor, observation: ObservationTensors, config: QuantileConfig, spec: ObservationSpec
 ) -> Tensor:
     """Scale fractions by the risk level of the settings: the mean over them becomes the CVaR.
 
@@ -133,28 +135,30 @@ def distort(
         taus: `[N]` shared, or `[..., N]`.
         observation: `[...]` leading dimensions; read if the level adapts.
         config: `cvar` and `adaptive_cvar`.
-        dims: sizes of the observation.
+        spec: of the observation.
 
     Returns:
         As `taus`, or `[..., N]` if the level adapts.
     """
-    if config.adaptive_cvar:
-        return config.cvar * risk_level(observation, dims).unsqueeze(-1) * taus
+    if isinstance(spec, EntitySpec) and config.adaptive_cvar:
+        return config.cvar * risk_level(observation, spec).unsqueeze(-1) * taus
     return config.cvar * taus
 
 
-def describe_risk(config: QuantileConfig) -> dict[str, Any]:
+def describe_risk(config: QuantileConfig, spec: ObservationSpec) -> dict[str, Any]:
     """Return what an exported quantile network does with its fractions, as JSON values."""
-    adaptive = {
-        "rule": "the network multiplies each robot's fractions by the least, over the objects of "
-        "the newest decision whose mask is 1, of clamp((hypot(p_x, p_y) - radius - own_radius_m) / "
-        "calm_distance_m, 0, 1); by 1 without such objects",
-        "own_radius_m": OWN_RADIUS,
-        "calm_distance_m": CALM_DISTANCE,
-    }
+    adaptive = None
+    if isinstance(spec, EntitySpec) and config.adaptive_cvar:
+        adaptive = {
+            "rule": "the network multiplies each robot's fractions by the least, over the objects "
+            "of the newest decision whose mask is 1, of clamp((hypot(p_x, p_y) - radius - "
+            "own_radius_m) / calm_distance_m, 0, 1); by 1 without such objects",
+            "own_radius_m": spec.own_radius,
+            "calm_distance_m": CALM_DISTANCE,
+        }
     return {
         "cvar": config.cvar,
         "unit": "share of the worst returns",
         "fractions": "uniform in [0, 1), or (i + 1/2) / N; the network multiplies them by cvar",
-        "adaptive": adaptive if config.adaptive_cvar else None,
+        "adaptive": adaptive,
     }

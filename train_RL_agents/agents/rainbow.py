@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 import math
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,21 +16,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import ConfigError, setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import (
-    HIDDEN_WIDTH,
-    EncodedNetwork,
-    InputScale,
-    ObservationDims,
-)
+from train_RL_agents.agents.encoders import Encoder
+from train_RL_agents.agents.networks import HIDDEN_WIDTH, EncodedNetwork
 
 HESSEL = "Hessel et al. 2018, table 1"
-PUBLISHED_LAYER = re.compile(r"(hidden_layer|output_layer)_([va])(_2)?\.(weight|bias)_(mu|sigma)")
-STREAMS = {"v": "value_stream", "a": "advantage_stream"}
 
 
 @dataclass(frozen=True)
@@ -136,18 +128,12 @@ class RainbowNetwork(EncodedNetwork):
     """Categorical values with a value and an advantage stream of noisy layers."""
 
     def __init__(
-        self,
-        dims: ObservationDims,
-        scale: InputScale,
-        actions: int,
-        *,
-        atoms: int = 51,
-        sigma: float = 0.5,
+        self, encoder: Encoder, actions: int, *, atoms: int = 51, sigma: float = 0.5
     ) -> None:
-        super().__init__(dims, scale)
+        super().__init__(encoder)
         self.actions, self.atoms = actions, atoms
-        self.value_stream = NoisyStream(self.features, atoms, sigma)
-        self.advantage_stream = NoisyStream(self.features, actions * atoms, sigma)
+        self.value_stream = NoisyStream(encoder.features, atoms, sigma)
+        self.advantage_stream = NoisyStream(encoder.features, actions * atoms, sigma)
 
     def join(self, value: Tensor, advantage: Tensor) -> Tensor:
         """Return logits `[..., actions, atoms]` of both streams (Wang et al. 2016, eq. 9).
@@ -172,7 +158,7 @@ class RainbowNetwork(EncodedNetwork):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return probabilities `[..., actions, atoms]` over the support, without noise."""
-        return self.head(self.encode(observation)).softmax(-1)
+        return self.head(self.encoder(observation)).softmax(-1)
 
 
 class Rainbow(Agent):
@@ -184,12 +170,14 @@ class Rainbow(Agent):
         "probabilities": "probability of each return in support, for each action index"
     }
     Config = RainbowConfig
+    config: RainbowConfig
+    support: Tensor
 
     def build_networks(self) -> None:
         """Build the network, its target and the support."""
         config = self.config
         self.network = RainbowNetwork(
-            self.dims, config.input_scale, self.actions, atoms=config.atoms, sigma=config.sigma
+            self.make_encoder(), self.actions, atoms=config.atoms, sigma=config.sigma
         )
         self.target = copy.deepcopy(self.network)
         support = torch.linspace(config.v_min, config.v_max, config.atoms)
@@ -208,32 +196,17 @@ class Rainbow(Agent):
         """Return the support."""
         return {"support": self.support.tolist()}
 
-    @classmethod
-    def published_config(cls) -> RainbowConfig:
-        """Return settings with the support on which the published weights were trained."""
-        return cls.Config(v_min=-1.0, v_max=1.0)
-
-    @classmethod
-    def published_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return published weights of `actor` under the names that they have here.
-
-        The last draw of the noise, which the published files hold too, is left out.
-        """
-        return {
-            PUBLISHED_LAYER.sub(_layer_here, name): value
-            for name, value in weights.items()
-            if not name.endswith("_epsilon")
-        }
-
-    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
         """Return the action `[...]` of the largest expected value, without noise."""
         return self._values(network(observation)).argmax(-1)
 
     @torch.no_grad()
-    def explore(self, observation: Observation) -> Tensor:
+    def explore(self, observation: ObservationTensors) -> Tensor:
         """Return the action `[...]` of the largest expected value under each robot's own noise."""
         with self.precision():
-            features = self.network.encode(observation)
+            features = self.network.encoder(observation)
             logits = self.network.noisy_head(features, shared=False)
         return self._values(logits.float().softmax(-1)).argmax(-1)
 
@@ -248,7 +221,7 @@ class Rainbow(Agent):
         while the support is wide enough.
         """
         m = self._target(batch)  # [B, Z]
-        features = self.network.encode(batch.obs)  # [B, F]
+        features = self.network.encoder(batch.obs)  # [B, F]
         with self.precision():
             logits = self.network.noisy_head(features, shared=True)  # [B, A, Z]
         log_p = select(logits, batch.action).float().log_softmax(-1)  # [B, Z]
@@ -264,20 +237,14 @@ class Rainbow(Agent):
     @torch.no_grad()
     def _target(self, batch: Batch) -> Tensor:
         """Return the target distribution `[B, Z]`; the learning network chooses its action."""
-        features = self.network.encode(batch.next_obs)  # [B, F]
-        target_features = self.target.encode(batch.next_obs)  # [B, F]
+        features = self.network.encoder(batch.next_obs)  # [B, F]
+        target_features = self.target.encoder(batch.next_obs)  # [B, F]
         with self.precision():
             chooser = self.network.noisy_head(features, shared=True)  # [B, A, Z]
             logits = self.target.noisy_head(target_features, shared=True)  # [B, A, Z]
         action = self._values(chooser.float().softmax(-1)).argmax(-1)  # [B]
         p = select(logits, action).float().softmax(-1)  # [B, Z]
         return losses.categorical_projection(p, batch.reward, batch.discount, self.support)
-
-
-def _layer_here(match: re.Match[str]) -> str:
-    layer, stream, number, kind, part = match.groups(default="")
-    suffix = "" if part == "mu" else f"_{part}"
-    return f"{STREAMS[stream]}.{layer}{number}.{kind}{suffix}"
 
 
 def select(logits: Tensor, action: Tensor) -> Tensor:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig
@@ -45,22 +46,22 @@ class SAC(Agent):
     discrete = False
     stochastic = True
     actor_outputs: ClassVar[dict[str, str]] = {
-        "mu": "mean of z; the action is (2/pi) atan(z), in (-1, 1), as a share of the largest rate",
+        "mu": "mean of z; the action is (2/pi) atan(z), in (-1, 1), as `actions` describes it",
         "log_std": "logarithm of the standard deviation of z",
     }
     Config = SACConfig
+    config: SACConfig
 
     def build_networks(self) -> None:
         """Build the actor, both critics, their targets and the temperature."""
-        scale = self.config.input_scale
-        self.policy = GaussianActor(self.dims, scale, self.actions)
-        self.critics = nn.ModuleList(Critic(self.dims, scale, self.actions) for _ in range(2))
+        self.policy = GaussianActor(self.make_encoder(), self.actions)
+        self.critics = nn.ModuleList(Critic(self.make_encoder(), self.actions) for _ in range(2))
         self.target_critics = copy.deepcopy(self.critics)
         entropy = self.config.target_entropy
         self.target_entropy = -float(self.actions) if entropy is None else entropy
         log_alpha = torch.tensor(math.log(self.config.alpha))
         self.log_alpha = nn.Parameter(log_alpha, requires_grad=self.config.tune_alpha)
-        groups = {
+        groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {
             "critic": (self.critics.parameters(), self.config.learning_rate),
             "actor": (self.policy.parameters(), self.config.actor_learning_rate),
         }
@@ -73,7 +74,9 @@ class SAC(Agent):
         """The network `actor(observation) -> (mu, log_std)`, each `[..., A]`, of z."""
         return self.policy
 
-    def choose(self, network: nn.Module, observation: Observation, *, mean: bool = False) -> Tensor:
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
         """Return a sampled action `[..., A]`, or that of the mean z."""
         mu, log_std = network(observation)  # [..., A]
         return squash(mu if mean else sample(mu, log_std))
@@ -81,13 +84,14 @@ class SAC(Agent):
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared errors of both critics; soft value of the actor; entropy of the temperature."""
         target = self._target(batch)  # [B]
-        features = [critic.encode(batch.obs) for critic in self.critics]  # each [B, F]
+        critics = typed(self.critics)
+        features = [critic.encoder(batch.obs) for critic in critics]  # each [B, F]
         action, log_prob = self._sample(batch.obs)  # [B, A], [B]
         with self.precision():
-            hidden = [c.hidden(f) for c, f in zip(self.critics, features, strict=True)]
-            q_1, q_2 = self._values(self.critics, hidden, batch.action)  # [B]
+            hidden = [c.hidden(f) for c, f in zip(critics, features, strict=True)]
+            q_1, q_2 = self._values(critics, hidden, batch.action)  # [B]
             # The action enters after that layer: the actor uses the critics' own passes.
-            v_1, v_2 = self._values(self.critics, [h.detach() for h in hidden], action)  # [B]
+            v_1, v_2 = self._values(critics, [h.detach() for h in hidden], action)  # [B]
         loss = losses.squared_td(q_1, target) + losses.squared_td(q_2, target)  # [B]
         alpha = self.log_alpha.detach().exp()
         objectives = {
@@ -107,26 +111,32 @@ class SAC(Agent):
     @torch.no_grad()
     def _target(self, batch: Batch) -> Tensor:
         """Return the target `[B]`: the return and the soft value of the next state."""
-        features = [critic.encode(batch.next_obs) for critic in self.target_critics]
+        critics = typed(self.target_critics)
+        features = [critic.encoder(batch.next_obs) for critic in critics]
         action, log_prob = self._sample(batch.next_obs)  # [B, A], [B]
         with self.precision():
-            hidden = [c.hidden(f) for c, f in zip(self.target_critics, features, strict=True)]
-            q_1, q_2 = self._values(self.target_critics, hidden, action)  # [B]
+            hidden = [c.hidden(f) for c, f in zip(critics, features, strict=True)]
+            q_1, q_2 = self._values(critics, hidden, action)  # [B]
         value = losses.soft_value(q_1, q_2, log_prob, self.log_alpha.exp())
         return losses.td_target(batch.reward, batch.discount, value)
 
-    def _sample(self, observation: Observation) -> tuple[Tensor, Tensor]:
+    def _sample(self, observation: ObservationTensors) -> tuple[Tensor, Tensor]:
         """Return sampled actions `[B, A]` and their log-probabilities `[B]`."""
-        features = self.policy.encode(observation)  # [B, F]
+        features = self.policy.encoder(observation)  # [B, F]
         with self.precision():
             mu, log_std = self.policy.head(features)  # [B, A]
         z = sample(mu, log_std)  # [B, A]
         return squash(z), losses.squashed_log_prob(z, mu, log_std)
 
     @staticmethod
-    def _values(critics: nn.ModuleList, hidden: list[Tensor], action: Tensor) -> list[Tensor]:
+    def _values(critics: Sequence[Critic], hidden: list[Tensor], action: Tensor) -> list[Tensor]:
         """Return both critics' values, each `[B]`."""
         return [c.value(h, action) for c, h in zip(critics, hidden, strict=True)]
+
+
+def typed(critics: nn.ModuleList) -> list[Critic]:
+    """Return the critics of a list of modules."""
+    return cast("list[Critic]", list(critics))
 
 
 def sample(mu: Tensor, log_std: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from marinenav_env.envs.spec import EnvSpec, marine_spec
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.agents.networks import ObservationDims
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
 
@@ -26,16 +26,12 @@ class Policy(NamedTuple):
     origin: dict[str, Any]
 
 
-def dims_of(config: TrainConfig) -> ObservationDims:
-    """Return the sizes of the observation under these settings."""
-    return ObservationDims(ego=7 * config.stack_k, objects=5 * config.stack_k)
+def spec_of(config: TrainConfig) -> EnvSpec:
+    """Return the description of the environment under these settings."""
+    discrete = AGENTS[config.agent].discrete
+    return marine_spec(config.env, discrete=discrete, stack_k=config.stack_k)
 
 
 def build_agent(config: TrainConfig, device: torch.device | str) -> Agent:
     """Build an agent with fresh weights."""
-    return AGENTS[config.agent](config.algorithm, dims_of(config), device)
-
-
-def published_config(name: str) -> TrainConfig:
-    """Return the settings with which published weights of the agent ``name`` act."""
-    return TrainConfig(agent=name, algorithm=AGENTS[name].published_config())
+    return AGENTS[config.agent](config.algorithm, spec_of(config), device)

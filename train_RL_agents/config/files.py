@@ -65,7 +65,7 @@ def load_config(
     if name not in AGENTS:
         raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
     merged = OmegaConf.merge(_read(_agent_file(name)), *layers)
-    values = OmegaConf.to_container(merged, resolve=True)
+    values: Any = OmegaConf.to_container(merged, resolve=True)
     values["agent"] = name
     output = values.pop("output", None)
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
@@ -134,7 +134,7 @@ def _preset_file(name: str) -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        values = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+        values: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
     except FileNotFoundError as error:
         raise ConfigError(f"no file {str(path)!r}: check the name given to --config") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:

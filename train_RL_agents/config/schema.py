@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
-from marinenav_env.fields import ConfigError, Settings, setting
+from marinenav_env.fields import Settings, require, setting
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.registry import AGENTS
 
@@ -25,24 +25,20 @@ class CurriculumConfig(Settings):
     starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
     """sequential: the step at which each stage begins; empty divides the run evenly."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.stages:
-            raise ConfigError("stages is empty: give at least one stage")
+    def check(self) -> None:
+        """Refuse stages that would not be trained, and starts that the mode has no use for."""
+        self.require(bool(self.stages), "stages", "give at least one stage")
         if not self.starts:
             return
-        if len(self.starts) != len(self.stages):
-            raise ConfigError(
-                f"starts has {len(self.starts)} entries for {len(self.stages)} stages: "
-                "give one per stage, or none"
-            )
-        if self.starts[0] != 0 or list(self.starts) != sorted(self.starts):
-            raise ConfigError(f"starts is {self.starts}: begin at 0 and do not descend")
-        if self.mode != "sequential":
-            raise ConfigError(
-                f"starts is {self.starts}, but mode is {self.mode!r}, which has no use for it: "
-                "give mode=sequential, or no starts"
-            )
+        count = len(self.stages)
+        self.require(len(self.starts) == count, "starts", f"give {count}, one per stage, or none")
+        ascend = self.starts[0] == 0 and list(self.starts) == sorted(self.starts)
+        self.require(ascend, "starts", "begin at 0 and do not descend")
+        self.require(
+            self.mode == "sequential",
+            "starts",
+            f"mode {self.mode!r} has no use for it; give mode=sequential, or no starts",
+        )
 
 
 @dataclass(frozen=True)
@@ -104,13 +100,14 @@ class EvaluationConfig(Settings):
     """Per stage in the table at the end of the run."""
     seed: int = setting(253, unit="-", source=PUBLISHED, low=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.episodes) not in (1, len(self.stages)) or not any(self.episodes):
-            raise ConfigError(
-                f"episodes is {self.episodes}: give one positive number for all {len(self.stages)} "
-                "stages, or one for each"
-            )
+    def check(self) -> None:
+        """Refuse numbers of episodes that do not go with the stages."""
+        count = len(self.stages)
+        self.require(
+            len(self.episodes) in (1, count) and any(self.episodes),
+            "episodes",
+            f"give one positive number for all {count} stages, or one for each",
+        )
 
     @property
     def episodes_per_stage(self) -> tuple[int, ...]:
@@ -143,7 +140,7 @@ class LogConfig(Settings):
 
 
 def training_env() -> EnvConfig:
-    """The published simulator with shorter episodes, in which a collision costs twice as much.
+    """Return the published simulator with shorter episodes and twice the price of a collision.
 
     An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
     The collision's price is measured: docs/results.md.
@@ -170,28 +167,29 @@ class TrainConfig(Settings):
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     updates: UpdateConfig = field(default_factory=UpdateConfig)
     replay: ReplayOptions = field(default_factory=ReplayOptions)
-    algorithm: AgentConfig = None
+    algorithm: AgentConfig = setting(None, unit="-", source="the agent's own defaults")
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
     def __post_init__(self) -> None:
+        """Take the algorithm's defaults if none are given, then check."""
+        if self.algorithm is None and self.agent in AGENTS:
+            object.__setattr__(self, "algorithm", AGENTS[self.agent].Config())
         super().__post_init__()
+
+    def check(self) -> None:
+        """Refuse another algorithm's settings, and sizes that leave nothing to learn."""
         kind = AGENTS[self.agent].Config
-        if self.algorithm is None:
-            object.__setattr__(self, "algorithm", kind())
-        if not isinstance(self.algorithm, kind):
-            raise ConfigError(
-                f"algorithm is a {type(self.algorithm).__name__}: agent {self.agent} needs a "
-                f"{kind.__name__}"
-            )
-        if self.updates.warmup_transitions > self.replay.capacity:
-            raise ConfigError(
-                f"updates.warmup_transitions is {self.updates.warmup_transitions}, more than "
-                f"replay.capacity {self.replay.capacity}: lower the one or raise the other"
-            )
-        if self.total_steps < self.worlds:
-            raise ConfigError(
-                f"total_steps is {self.total_steps}, less than one decision of {self.worlds} "
-                "worlds: raise total_steps or lower worlds"
-            )
+        given, remedy = type(self.algorithm).__name__, f"give a {kind.__name__} to {self.agent}"
+        require(isinstance(self.algorithm, kind), "TrainConfig.algorithm", given, remedy)
+        self.require(
+            self.updates.warmup_transitions <= self.replay.capacity,
+            "updates.warmup_transitions",
+            f"lower it, or raise replay.capacity {self.replay.capacity}, which is less",
+        )
+        self.require(
+            self.total_steps >= self.worlds,
+            "total_steps",
+            f"one decision of {self.worlds} worlds takes more; raise total_steps or lower worlds",
+        )

@@ -52,12 +52,11 @@ class CapturedStep:
         """Run the function once."""
         if not self.captures:
             self._function()
-        elif self._graph is not None:
-            self._graph.replay()
         elif self._calls < WARM_UP_CALLS:
             self._warm_up()
         else:
-            self._capture()
+            if self._graph is None:
+                self._graph = self._capture()
             self._graph.replay()
         self._calls += 1
 
@@ -69,8 +68,8 @@ class CapturedStep:
             self._function()
         current.wait_stream(side)
 
-    def _capture(self) -> None:
-        """Record the function without running it."""
+    def _capture(self) -> torch.cuda.CUDAGraph:
+        """Return the function as a graph, without running it."""
         side = side_stream(self._device)
         collects = gc.isenabled()
         gc.disable()  # a graph that dies within the capture would break it
@@ -82,4 +81,4 @@ class CapturedStep:
         finally:
             if collects:
                 gc.enable()
-        self._graph = graph
+        return graph

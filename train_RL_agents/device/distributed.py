@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ class Processes:
         if self.size == 1:
             return
         for tensor in tensors:
-            self.exchange(lambda tensor=tensor: dist.broadcast(tensor, 0))
+            self.exchange(functools.partial(dist.broadcast, tensor, 0))
 
     def agree(self, text: str) -> str:
         """Return the first process's text in every process.

@@ -12,6 +12,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.spec import tuple_like
 from marinenav_env.envs.state import STATUS_COLLIDED, STATUS_REACHED
 from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.base import Agent
@@ -103,7 +104,8 @@ class Batch:
                     break
                 log.follow(running)
             for worlds in running.split(CHUNK_WORLDS):
-                seen = Observation(*(field.index_select(0, worlds) for field in stepper.now.obs))
+                now = stepper.now.obs
+                seen = tuple_like(now, (field.index_select(0, worlds) for field in now))
                 action.index_copy_(0, worlds, self._steer(act, worlds, seen))
             log.note(stepper.step(action).acted)
             stepper.advance()

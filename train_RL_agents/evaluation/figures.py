@@ -1,4 +1,4 @@
-"""Pictures of what a policy does."""
+"""Figures of what a policy does."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from pathlib import Path
 
 import torch
 
-from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.scenarios import Stage, labels_of
-from marinenav_env.episodes.record import follow_episodes
-from marinenav_env.render.figures import plot_episodes, save_figure
+from marinenav_env.envs.scenarios import labels_of
+from marinenav_env.render.figures import plot_scenes, save_figure
+from marinenav_env.render.geometry import scenes_of
+from marinenav_env.tracks import record_tracks
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.evaluation.episodes import FIRST_WORLD, evaluation_config
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.episodes import FIRST_WORLD, LOOK_INTERVAL, evaluation_config
 
 TRAJECTORIES = "trajectories.png"
 
 
-def draw_trajectories(
-    agent: Agent, config: EnvConfig, stages: tuple[Stage, ...], seed: int, path: Path
-) -> None:
-    """Draw one episode of every stage, steered as deployed.
+def draw_trajectories(agent: Agent, config: TrainConfig, seed: int, path: Path) -> None:
+    """Draw one episode of every evaluation stage, steered as deployed.
 
     Args:
-        agent: of one observation frame.
-        config: of the simulator; the episode's ends are those of evaluation.
-        stages: one picture each.
+        agent: the policy.
+        config: of its training; the episode's ends are those of evaluation.
         seed: of the scenarios.
         path: the image file.
     """
+    stages = config.evaluation.stages
     env = MarineNavEnv(
         len(stages),
         stages=stages,
-        config=evaluation_config(config),
+        config=evaluation_config(config.env),
         discrete=agent.discrete,
         device=agent.device,
-        dtype=torch.float64,
         seed=seed,
         first_world=FIRST_WORLD,
+        stack_k=config.stack_k,
     )
     env.set_stage(torch.arange(len(stages), device=agent.device))
-    episodes = follow_episodes(env, agent.act, seed=seed)
-    figure = plot_episodes(episodes, labels_of(stages))
+    limit = env.config.episode.max_steps
+    tracks = record_tracks(env, agent.act, limit, look_interval=LOOK_INTERVAL)
+    figure = plot_scenes(scenes_of(tracks, env.config), labels_of(stages))
     save_figure(figure, path, dpi=110)

@@ -13,6 +13,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from train_RL_agents.metrics.reductions import wilson_interval
+
 RESAMPLES = 1_000
 LEVEL = 0.95
 SEED = 1
@@ -34,12 +36,6 @@ class Estimate(NamedTuple):
 
 def _rounded(number: float) -> float | None:
     return float(f"{number:.5g}") if math.isfinite(number) else None
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95% Wilson score interval of a share (Wilson 1927)."""
-    interval = stats.binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ class Mean(NamedTuple):
     """A mean as its two sums: a total and the number of what was added."""
 
     total: Tensor | float
-    count: Tensor | float
+    number: Tensor | float
 
 
 class Histogram(NamedTuple):
@@ -56,8 +57,8 @@ def reduce(value: Any) -> Reduced:
         return Reduced(None, lambda _: float(value))
     if isinstance(value, Mean):
         if not any(isinstance(part, Tensor) for part in value):
-            return Reduced(None, lambda _: _decode_mean(list(value)))
-        return Reduced(_pair(value.total, value.count), _decode_mean)
+            return Reduced(None, lambda _: _decode_mean([float(part) for part in value]))
+        return Reduced(_pair(value.total, value.number), _decode_mean)
     if isinstance(value, Histogram):
         low, high = value.low, value.high
         return Reduced(_flat(value.counts), lambda counts: spread(low, high, counts))
@@ -79,12 +80,8 @@ def _flat(value: Any) -> Tensor:
 
 def _pair(first: Tensor | float, second: Tensor | float) -> Tensor:
     """Return two numbers as [2], on the device of one that is a tensor."""
-    anchor = first if isinstance(first, Tensor) else second
-    numbers = [
-        number if isinstance(number, Tensor) else anchor.new_full((), number, dtype=torch.float64)
-        for number in (first, second)
-    ]
-    return torch.cat([_flat(number) for number in numbers])
+    device = next(part.device for part in (first, second) if isinstance(part, Tensor))
+    return torch.cat([_flat(part).to(device) for part in (first, second)])
 
 
 def _decode_mean(sums: list[float]) -> float | None:
@@ -166,3 +163,13 @@ def _histogram_quantile(low: float, width: float, counts: list[float], rank: flo
 
 def _quantile_names() -> list[str]:
     return [f"p{round(100 * share):02d}" for share in QUANTILES]
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95% Wilson score interval of a share (Wilson 1927)."""
+    z = NormalDist().inv_cdf(0.975)
+    share, weight = successes / trials, z * z / trials
+    centre = share + weight / 2
+    half = z * math.sqrt((share * (1 - share) + weight / 4) / trials)
+    low, high = (centre - half) / (1 + weight), (centre + half) / (1 + weight)
+    return max(0.0, low), min(1.0, high)

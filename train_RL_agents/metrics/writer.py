@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from train_RL_agents.metrics.headline import is_headline
 from train_RL_agents.metrics.reductions import Histogram, Mean, Reduced, reduce
 
@@ -127,8 +127,7 @@ class AnalysisReceiver:
         self._metrics.close()
         self._events.close()
         summary = summarise(self.output_dir / METRICS)
-        content = json.dumps(summary, indent=1).encode()
-        write_atomically(self.output_dir / SUMMARY, lambda file: file.write(content))
+        write_json(self.output_dir / SUMMARY, summary)
         return summary
 
     def _write_pending(self) -> None:

@@ -27,19 +27,20 @@ class Format(NamedTuple):
         suffix: of the file's name.
         dtype: of inputs and outputs.
         tolerance: largest deviation from the checkpoint in float64, times max(1, |x|).
-        write: file's content for a network, example inputs and a description.
-        read: a function that calls the network of a file's content.
+        write: file's content for a network, example inputs, of which so many are the
+            observation's, and a description.
+        read: a function that calls the network of a file's content, likewise.
     """
 
     suffix: str
     dtype: torch.dtype
     tolerance: float
-    write: Callable[[nn.Module, Sequence[Tensor], Mapping[str, Any]], bytes]
-    read: Callable[[bytes], Callable[[Sequence[Tensor]], list[Tensor]]]
+    write: Callable[[nn.Module, Sequence[Tensor], int, Mapping[str, Any]], bytes]
+    read: Callable[[bytes, int], Callable[[Sequence[Tensor]], list[Tensor]]]
 
 
 def write_torchscript(
-    network: nn.Module, example: Sequence[Tensor], description: Mapping[str, Any]
+    network: nn.Module, example: Sequence[Tensor], parts: int, description: Mapping[str, Any]
 ) -> bytes:
     """Return a TorchScript file, the description inside it as JSON."""
     buffer = io.BytesIO()
@@ -48,34 +49,34 @@ def write_torchscript(
     return buffer.getvalue()
 
 
-def read_torchscript(content: bytes) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+def read_torchscript(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[Tensor]]:
     """Return a function that calls the network of a TorchScript file."""
     module = torch.jit.load(io.BytesIO(content))
-    return lambda inputs: call(module, inputs)
+    return lambda inputs: call(module, inputs, parts)
 
 
 class FlatNetwork(nn.Module):
-    """A network that takes its observation as three arguments, which ONNX cannot group."""
+    """A network that takes the parts of its observation as arguments: ONNX cannot group them."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, parts: int) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.parts = network, parts
 
-    def forward(self, ego: Tensor, objects: Tensor, mask: Tensor, *others: Tensor) -> Any:
+    def forward(self, *inputs: Tensor) -> Any:
         """Return what the network returns."""
-        return self.network((ego, objects, mask), *others)
+        return self.network(inputs[: self.parts], *inputs[self.parts :])
 
 
 def write_onnx(
-    network: nn.Module, example: Sequence[Tensor], description: Mapping[str, Any]
+    network: nn.Module, example: Sequence[Tensor], parts: int, description: Mapping[str, Any]
 ) -> bytes:
     """Return an ONNX file with a free batch size, the description in its metadata properties."""
     names = {part: [entry["name"] for entry in description[part]] for part in ("inputs", "outputs")}
     buffer = io.BytesIO()
     torch.onnx.export(
-        FlatNetwork(network),
+        FlatNetwork(network, parts),
         tuple(example),
-        buffer,
+        buffer,  # type: ignore[arg-type]  # it takes files too
         input_names=names["inputs"],
         output_names=names["outputs"],
         dynamic_axes={name: {0: BATCH} for part in names.values() for name in part},
@@ -92,7 +93,7 @@ def write_onnx(
     return model.SerializeToString()
 
 
-def read_onnx(content: bytes) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[Tensor]]:
     """Return a function that calls the network of an ONNX file by onnxruntime, on the CPU."""
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [entry.name for entry in session.get_inputs()]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.agents.networks import load_published
-from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config.build import Policy, build_agent, published_config
+from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
-from train_RL_agents.policies.torchscript import is_torchscript, read_deployed
-from train_RL_agents.run.checkpoint import BEST, CheckpointError, load, load_archive, newest
+from train_RL_agents.policies.published import READERS, read_network, read_weights
+from train_RL_agents.policies.torchscript import is_torchscript, open_network, read_deployed
+from train_RL_agents.run.checkpoint import BEST, CheckpointError, load, newest
 from train_RL_agents.run.provenance import commit_of_run
 
 
@@ -49,10 +44,13 @@ def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     path, device = policy_file(find_shipped(Path(path))), torch.device(device)
     if is_pretrained(path):
         return read_pretrained(path.parent, device)
-    if path.suffix in PUBLISHED:
-        return _published(path, device)
+    if path.suffix in READERS:
+        return read_weights(path, device)
     if is_torchscript(path):
-        return read_deployed(path, device)
+        network, description = open_network(path, device)
+        if description:
+            return read_deployed(path, network, description, device)
+        return read_network(path, network, device)
     return _read_checkpoint(path, device)
 
 
@@ -81,58 +79,3 @@ def _read_checkpoint(path: Path, device: torch.device) -> Policy:
             f"{path} is damaged or no checkpoint of a policy ({error}): use another one"
         ) from error
     return Policy(agent, config, origin)
-
-
-def _read_npz(path: Path) -> dict[str, Tensor]:
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: torch.from_numpy(archive[name]) for name in archive.files}
-
-
-def _read_pth(path: Path) -> dict[str, Tensor]:
-    weights = load_archive(path)
-    if not isinstance(weights, Mapping) or not all(
-        isinstance(value, Tensor) for value in weights.values()
-    ):
-        raise ValueError("not a state dict: names with their tensors")
-    return dict(weights)
-
-
-PUBLISHED: dict[str, Callable[[Path], dict[str, Tensor]]] = {".npz": _read_npz, ".pth": _read_pth}
-"""How the files of published weights are read, by their suffix."""
-
-
-def _published(path: Path, device: torch.device) -> Policy:
-    """Find the agent whose acting network has exactly these weights.
-
-    Agents that are alike in this are named together, since they act alike.
-    """
-    try:
-        weights = PUBLISHED[path.suffix](path)
-    except FileNotFoundError as error:
-        raise CheckpointError(f"no file {str(path)!r}: check the name") from error
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        AttributeError,
-        zipfile.BadZipFile,
-    ) as error:
-        raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error
-    alike = []
-    for name in AGENTS:
-        config = published_config(name)
-        agent = build_agent(config, device)
-        try:
-            load_published(agent.actor, agent.published_names(weights))
-        except RuntimeError:
-            continue
-        alike.append((agent, config))
-    if not alike:
-        raise CheckpointError(
-            f"{path} fits the network of no agent ({', '.join(AGENTS)}): "
-            "give the weights under their published names"
-        )
-    names = " or ".join(agent.name for agent, _ in alike)
-    agent, config = alike[0]
-    agent.name = names
-    return Policy(agent, config, {"file": path.name})

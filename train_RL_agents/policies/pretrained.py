@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def write_pretrained(
         PROVENANCE: json.dumps(provenance, indent=1) + "\n",
     }
     for name, text in texts.items():
-        write_atomically(folder / name, lambda file, text=text: file.write(text.encode()))
+        write_atomically(folder / name, methodcaller("write", text.encode()))
 
 
 def is_pretrained(path: Path) -> bool:
@@ -73,7 +74,7 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
         agent.actor.load_state_dict(state["actor"])
     except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{folder / WEIGHTS} does not fit {CONFIG}: {error}") from error
-    known = {name: provenance[name] for name in ("step", "commit") if name in provenance}
+    known = {name: value for name, value in provenance.items() if name in ("step", "commit")}
     return Policy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known})
 
 

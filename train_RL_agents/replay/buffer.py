@@ -19,12 +19,13 @@ reward, 3 for flags, 8 for the weight) and cost a second lookup with two special
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import ObservationTensors, tuple_like
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.replay.layout import (
     ReplayConfig,
@@ -91,22 +92,24 @@ class DeviceReplay:
         self.rows = ring_rows(config, layout)
         slots = layout.slots_per_row
         grid = (self.rows, layout.worlds, layout.robots)
-        like = {"dtype": layout.dtype, "device": self.device}
+        real = functools.partial(torch.zeros, dtype=layout.dtype, device=self.device)
+        flags = functools.partial(torch.zeros, dtype=torch.bool, device=self.device)
         width = sum(layout.widths)
         self._ring = {
-            "obs": torch.zeros(*grid, width, **like),
-            "next_obs": torch.zeros(*grid, width, **like),
+            "obs": real(*grid, width),
+            "next_obs": real(*grid, width),
             "action": torch.zeros(
                 *grid, *layout.action, dtype=layout.action_dtype, device=self.device
             ),
-            "reward": torch.zeros(grid, **like),
-            "flags": torch.zeros(*grid, 3, dtype=torch.bool, device=self.device),
+            "reward": real(grid),
+            "flags": flags(*grid, 3),
         }
         self._flat = {name: ring.flatten(0, 2) for name, ring in self._ring.items()}
-        self._obs_row = torch.zeros(1, *grid[1:], width, **like)
-        self._flags_row = torch.zeros(1, *grid[1:], 3, dtype=torch.bool, device=self.device)
+        self._obs_row = real(1, *grid[1:], width)
+        self._flags_row = flags(1, *grid[1:], 3)
         self._offsets = torch.arange(config.n_step, device=self.device)
-        self._discounts = torch.tensor([config.gamma**k for k in range(config.n_step + 1)], **like)
+        powers = [config.gamma**k for k in range(config.n_step + 1)]
+        self._discounts = torch.tensor(powers, dtype=layout.dtype, device=self.device)
         self.position = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.filled = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.beta = torch.tensor(config.beta, dtype=torch.float32, device=self.device)
@@ -116,13 +119,13 @@ class DeviceReplay:
     @torch.no_grad()
     def store(
         self,
-        obs: Observation,
+        obs: ObservationTensors,
         action: Tensor,
         reward: Tensor,
         acted: Tensor,
         terminated: Tensor,
         truncated: Tensor,
-        next_obs: Observation,
+        next_obs: ObservationTensors,
     ) -> None:
         """Write one decision of every robot, replacing the oldest row of a full ring.
 
@@ -280,18 +283,18 @@ class DeviceReplay:
         self._new_weight.copy_(state["new_weight"])
         self.tree.load_weights(state["weights"])
 
-    def _observation(self, name: str, index: Tensor) -> Observation:
+    def _observation(self, name: str, index: Tensor) -> ObservationTensors:
         packed = self._flat[name].index_select(0, index)
         parts = packed.split(self.layout.widths, 1)
-        return Observation(
-            *(
-                part.unflatten(1, shape)
-                for part, shape in zip(parts, self.layout.observation, strict=True)
-            )
-        )
+        shapes = self.layout.observation
+        shaped = (part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True))
+        return tuple_like(shapes, shaped)
 
     def _check_shapes(
-        self, observations: dict[str, Observation], scalars: dict[str, Tensor], action: Tensor
+        self,
+        observations: dict[str, ObservationTensors],
+        scalars: dict[str, Tensor],
+        action: Tensor,
     ) -> None:
         grid = (self.layout.worlds, self.layout.robots)
         given = [("action", action, self.layout.action)]

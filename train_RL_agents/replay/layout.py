@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
-from marinenav_env.fields import ConfigError, Settings, setting
+from marinenav_env.envs.spec import ObservationTensors, tuple_like
+from marinenav_env.fields import ConfigError, Settings, require, setting
 from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
 
 CONTAINER = Path("/sys/fs/cgroup")
@@ -31,18 +31,15 @@ class ReplayConfig(Settings):
     alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
     beta: float = setting(0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
 
-    def __post_init__(self) -> None:
-        """Check what settings say together.
-
-        Raises:
-            ConfigError: the sum of all priorities could overflow.
-        """
-        super().__post_init__()
-        if self.prioritized and self.capacity > MOST_WEIGHTED_SLOTS:
-            raise ConfigError(
-                f"replay.capacity is {self.capacity}: a prioritised replay holds at most "
-                f"{MOST_WEIGHTED_SLOTS} transitions; lower it, or set algorithm.prioritized=false"
-            )
+    def check(self) -> None:
+        """Refuse priorities whose sum could overflow."""
+        require(
+            not self.prioritized or self.capacity <= MOST_WEIGHTED_SLOTS,
+            "replay.capacity",
+            self.capacity,
+            f"a prioritised replay holds at most {MOST_WEIGHTED_SLOTS} transitions; lower it, or"
+            " set algorithm.prioritized=false",
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +49,8 @@ class TransitionLayout:
     Attributes:
         worlds: number of worlds W.
         robots: robot slots of a world R.
-        observation: shapes of the observation's fields, without the leading [W, R].
+        observation: shapes of the observation's fields, without the leading [W, R]; samples have
+            the type of this tuple.
         action: shape of an action, without the leading [W, R].
         action_dtype: type of an action.
         dtype: floating-point type of observations and rewards.
@@ -66,11 +64,11 @@ class TransitionLayout:
     dtype: torch.dtype = torch.float32
 
     @classmethod
-    def of(cls, obs: Observation, action: Tensor) -> TransitionLayout:
+    def of(cls, obs: ObservationTensors, action: Tensor) -> TransitionLayout:
         """Return the layout of observations and actions [W, R, ...] like these."""
-        worlds, robots = obs.ego.shape[:2]
-        shapes = tuple(tuple(field.shape[2:]) for field in obs)
-        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs.ego.dtype)
+        worlds, robots = obs[0].shape[:2]
+        shapes = tuple_like(obs, (tuple(field.shape[2:]) for field in obs))
+        return cls(worlds, robots, shapes, tuple(action.shape[2:]), action.dtype, obs[0].dtype)
 
     @property
     def slots_per_row(self) -> int:

@@ -8,14 +8,14 @@ sampled tensordicts have the batch size [B] and no robot dimension.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.spec import EntitySpec, ObservationTensors
 from train_RL_agents.replay.buffer import DeviceReplay
-
-OBSERVATION_KEYS = ("self", "objects", "mask")
 
 
 class TensorDictReplay:
@@ -36,6 +36,7 @@ class TensorDictReplay:
         *,
         batch_size: int | None = None,
         group: str = "robots",
+        keys: Sequence[str] = EntitySpec.keys,
         priority_key: str = "td_error",
     ) -> None:
         """Wrap a replay.
@@ -44,11 +45,13 @@ class TensorDictReplay:
             replay: the replay that holds the data.
             batch_size: default of :meth:`sample`.
             group: key under which the environment keeps its robots.
+            keys: names of an observation's tensors.
             priority_key: key that :meth:`update_tensordict_priority` reads.
         """
         self.replay = replay
         self.batch_size = batch_size
         self.group = group
+        self.keys = keys
         self.priority_key = priority_key
 
     def extend(self, data: TensorDictBase) -> Tensor:
@@ -131,16 +134,15 @@ class TensorDictReplay:
         slots = torch.arange(layout.slots_per_row, device=self.replay.device).view(grid)
         index = self.replay.position * layout.slots_per_row + slots
         self.replay.store(
-            Observation(*(robots[key] for key in OBSERVATION_KEYS)),
+            tuple(robots[key] for key in self.keys),
             robots["action"],
             following["reward"].reshape(grid),
             robots["alive"].reshape(grid),
             terminated,
             ~terminated & row["next", "done"],
-            Observation(*(following[key] for key in OBSERVATION_KEYS)),
+            tuple(following[key] for key in self.keys),
         )
         return index
 
-    @staticmethod
-    def _fields(observation: Observation) -> dict[str, Tensor]:
-        return dict(zip(OBSERVATION_KEYS, observation, strict=True))
+    def _fields(self, observation: ObservationTensors) -> dict[str, Tensor]:
+        return dict(zip(self.keys, observation, strict=True))

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from marinenav_env.fields import plain
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import INSTALLED
 from train_RL_agents.metrics.writer import METRICS
@@ -25,8 +25,10 @@ from train_RL_agents.run.checkpoint import CHECKPOINTS, saved_steps
 
 RUN = "run.json"
 SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
-PLAIN = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color")
-PLAIN += ("--src-prefix=a/", "--dst-prefix=b/")
+PLAIN = (
+    *("--binary", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--src-prefix=a/", "--dst-prefix=b/"),
+)
 """Options of `git diff` for a patch that can be applied, whatever the user has configured."""
 COMMIT_VARIABLE = "MARINENAV_COMMIT"
 PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")
@@ -52,8 +54,7 @@ def write_run_record(
         "seed": config.seed,
         "starts": [*starts, _start(device, processes)],
     }
-    content = json.dumps(record, indent=1).encode()
-    write_atomically(path, lambda file: file.write(content))
+    write_json(path, record)
 
 
 def ended_at_once(output_dir: Path) -> bool:

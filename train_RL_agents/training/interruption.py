@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
@@ -25,7 +26,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
-        self._before: dict[signal.Signals, object] = {}
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interruption:
         self._before = {number: signal.signal(number, self._remember) for number in SIGNALS}

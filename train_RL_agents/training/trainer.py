@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import time
@@ -16,7 +15,7 @@ import torch
 import yaml
 
 from marinenav_env.fields import plain
-from marinenav_env.files import write_atomically
+from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
@@ -99,17 +98,23 @@ class TorchRLTrainer:
             DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
             ProcessLostError: another process died.
         """
-        self.receiver = AnalysisReceiver(
-            self.output_dir if self.processes.first else None,
-            headline=self.config.log.tensorboard == "headline",
-        )
-        self.show_start()
-        try:
+        with self.records():
+            self.show_start()
             self.run_to_the_end()
             results = self.finish()
             if results and conclude is not None:
                 conclude(results, self.receiver)
             return results
+
+    @contextmanager
+    def records(self) -> Iterator[None]:
+        """Write the run's records; closes their files on leaving."""
+        self.receiver = AnalysisReceiver(
+            self.output_dir if self.processes.first else None,
+            headline=self.config.log.tensorboard == "headline",
+        )
+        try:
+            yield
         finally:
             self.receiver.close()
 
@@ -123,8 +128,7 @@ class TorchRLTrainer:
         """Collect and learn, and report when it is due; arguments and errors as `train`."""
         config, counters = self.config, self.counters
         if not self.started:
-            self.learner.start(self._stages())
-            self.started = True
+            self.start()
             self.save()
         title = f"{config.agent}, seed {config.seed}"
         first = self.processes.first
@@ -142,6 +146,11 @@ class TorchRLTrainer:
                     progress.move_to(counters.step)
                 else:
                     break
+
+    def start(self) -> None:
+        """Place the first scenarios."""
+        self.learner.start(self._stages())
+        self.started = True
 
     def iterate(self) -> None:
         """Take one decision in every world, and do the updates that are due."""
@@ -216,8 +225,7 @@ class TorchRLTrainer:
         try:
             with signals_raised():
                 results = self.evaluation.final(self.receiver, self.counters)
-                content = json.dumps(table_as_json(results), indent=1).encode()
-                write_atomically(self.output_dir / EVALUATION, lambda file: file.write(content))
+                write_json(self.output_dir / EVALUATION, table_as_json(results))
         except SignalError as stop:
             received = stop.args[0]
             saved = self.checkpoints.path(self.counters.step)
@@ -400,10 +408,10 @@ class TorchRLTrainer:
             self.counters.collecting_s += spent
 
     def _intervals(self) -> tuple[int, int, int]:
-        """Steps between logs, evaluations and checkpoints; each of the latter comes with a log."""
+        """Return the steps between logs, evaluations and checkpoints, which bring a log."""
         config = self.config
-        settings = (config.log, config.evaluation, config.checkpoint)
-        return tuple(setting.interval_steps for setting in settings)
+        evaluation, saving = config.evaluation.interval_steps, config.checkpoint.interval_steps
+        return config.log.interval_steps, evaluation, saving
 
     def _stages(self) -> torch.Tensor:
         return self.schedules.curriculum.stages(

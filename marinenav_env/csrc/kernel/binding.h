@@ -100,13 +100,28 @@ inline int64_t worlds_of(TensorList observation) {
   return entry.size(0);
 }
 
+/// An environment's specification, made once.
+template <class Env>
+struct Specs {
+  const TensorSpecs state = Env::state(), tables = Env::tables(), observation = Env::observation();
+  const TensorSpecs results = StepView<float>::specs();
+  const TensorSpec alive = {"alive", Number::kBool, {"worlds", "robots"}};
+  const TensorSpec only = {"only", Number::kBool, {"worlds"}};
+  const size_t params = param_names<Env>().size();
+
+  static const Specs& get() {
+    static const Specs specs;
+    return specs;
+  }
+};
+
 template <class Env>
 Arguments state_arguments(TensorList state, TensorList tables, TensorList observation, int64_t seed,
                           int64_t first_world) {
   Arguments arguments(first_of(state, "state"), worlds_of(observation));
-  arguments.add("state", Env::state(), state);
-  arguments.add("tables", Env::tables(), tables);
-  arguments.add("observation", Env::observation(), observation);
+  arguments.add("state", Specs<Env>::get().state, state);
+  arguments.add("tables", Specs<Env>::get().tables, tables);
+  arguments.add("observation", Specs<Env>::get().observation, observation);
   arguments.tables().seed = static_cast<uint64_t>(seed);
   arguments.tables().first_world = static_cast<uint32_t>(first_world);
   return arguments;
@@ -121,7 +136,7 @@ ObservationView<Env, T> observation_view(TensorList tensors) {
 
 template <class Env, class T>
 typename Env::template Params<T> checked_params(c10::ArrayRef<double> numbers) {
-  static const size_t count = param_names<Env>().size();
+  const size_t count = Specs<Env>::get().params;
   TORCH_CHECK(numbers.size() == count, "marinenav: `params` has ", numbers.size(),
               " entries, expected ", count, " (see the specification)");
   return unpack_params<Env, T>(numbers.data());
@@ -137,9 +152,10 @@ void dispatch(c10::ScalarType real, const Body& body) {
   }
 }
 
-inline const bool* checked_mask(Arguments& arguments, const OptionalTensor& only) {
+template <class Env>
+const bool* checked_mask(Arguments& arguments, const OptionalTensor& only) {
   if (!only.has_value()) return nullptr;
-  arguments.check({"only", Number::kBool, {"worlds"}}, *only);
+  arguments.check(Specs<Env>::get().only, *only);
   return only->const_data_ptr<bool>();
 }
 
@@ -173,8 +189,8 @@ void step(c10::string_view env, TensorList state, TensorList tables, const Tenso
     using Env = typename decltype(tag)::Type;
     Arguments arguments =
         state_arguments<Env>(state, tables, observation, seed, first_world);
-    const TensorSpecs entries = Env::observation();
-    arguments.add("results", StepView<float>::specs(), results);
+    const TensorSpecs& entries = Specs<Env>::get().observation;
+    arguments.add("results", Specs<Env>::get().results, results);
     TORCH_CHECK(previous.size() == entries.size(), "marinenav: `previous` holds ", previous.size(),
                 " tensors, expected ", entries.size());
     const int frames = arguments.tables().size("frames");
@@ -202,8 +218,8 @@ void reset(c10::string_view env, TensorList state, TensorList tables, const Opti
     using Env = typename decltype(tag)::Type;
     Arguments arguments =
         state_arguments<Env>(state, tables, observation, seed, first_world);
-    arguments.check({"alive", Number::kBool, {"worlds", "robots"}}, alive);
-    const bool* mask = checked_mask(arguments, only);
+    arguments.check(Specs<Env>::get().alive, alive);
+    const bool* mask = checked_mask<Env>(arguments, only);
     if (skip_if_empty && only.has_value() && Backend::is_empty(*only)) return;
     const c10::DeviceGuard guard(alive.device());
     dispatch(arguments.real(), [&](auto real) {
@@ -224,7 +240,7 @@ void observe(c10::string_view env, TensorList state, TensorList tables, const Op
     using Env = typename decltype(tag)::Type;
     Arguments arguments =
         state_arguments<Env>(state, tables, observation, seed, first_world);
-    const bool* mask = checked_mask(arguments, only);
+    const bool* mask = checked_mask<Env>(arguments, only);
     const c10::DeviceGuard guard(state.front().device());
     dispatch(arguments.real(), [&](auto real) {
       using T = decltype(real);

@@ -39,6 +39,10 @@ inline TensorSpecs joined(std::initializer_list<TensorSpecs> parts) {
 /// Pointers and extents by name. Few enough that a search is faster than a map.
 class Tables {
  public:
+  Tables() {
+    pointers_.reserve(32);
+    sizes_.reserve(16);
+  }
   void add(const char* name, void* data) { pointers_.push_back({name, data}); }
   void set_size(const char* name, int64_t size) { sizes_.push_back({name, size}); }
 

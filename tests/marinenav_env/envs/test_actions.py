@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from marinenav_env.config import THRUST_RATES, EnvConfig, VesselConfig
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import DISCRETE_ACTIONS, MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.vessels import THRUST_RATES, VesselConfig
 from tests.marinenav_env.rollouts import same_bits
 
 STAGE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)

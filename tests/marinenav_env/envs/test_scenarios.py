@@ -28,7 +28,7 @@ def test_published_stages_are_those_of_the_reference():
     ("field", "value"),
     [
         ("robots", 0),
-        ("robots", 2.0),
+        ("robots", 2.5),
         ("robots", True),
         ("vortices", -1),
         ("buoys", -1),

@@ -1,53 +1,38 @@
 """Comparison of a replay with its recording: every planted difference is found."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from marinenav_env.episodes.compare import (
     RUN_THROUGH,
     STEP_BY_STEP,
     Deviations,
-    Replayed,
     Tolerance,
     angle_between,
     compare,
 )
+from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import Episode, read_episode
+from marinenav_env.tracks import Tracks
 
 EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
 PLANTED = 3e-3
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def episode() -> Episode:
     """An episode with collisions, goals and encounters under COLREGs."""
     return read_episode(EPISODES / "calm_policy_5r_4o_b.json")
 
 
 @pytest.fixture
-def perfect(episode) -> Replayed:
+def perfect(episode) -> Tracks:
     """The replay that a perfect simulator makes of it."""
-    recorded = episode.recorded
-    lengths = np.array([len(actions) for actions in episode.action_history])
-    states = np.zeros((episode.decisions, episode.robots, 13))
-    for robot, rows in enumerate(episode.trajectory):
-        states[: len(rows) - 1, robot] = rows[1:]
-    phi = np.nan_to_num(np.concatenate((recorded.phi[:1] * np.nan, recorded.phi)))
-    return Replayed(
-        states=states,
-        reward=recorded.rewards.copy(),
-        collision=recorded.collision.copy(),
-        reach_goal=recorded.reach_goal.copy(),
-        alive=np.arange(1, episode.decisions + 1)[:, None] < lengths,
-        phi=phi,
-        ego=np.nan_to_num(recorded.obs.ego),
-        objects=recorded.obs.objects.copy(),
-        mask=recorded.obs.mask.copy(),
-    )
+    return tracks_of(episode)
 
 
 def test_a_perfect_replay_is_within(episode, perfect):
@@ -57,13 +42,19 @@ def test_a_perfect_replay_is_within(episode, perfect):
 
 
 PLANTS = {
-    "position_m": ("states", (7, 4, 1)),
-    "heading_rad": ("states", (50, 4, 2)),
-    "velocity": ("states", (0, 0, 8)),
-    "thrust_n": ("states", (16, 2, 12)),
-    "observation": ("ego", (0, 0, 3)),
-    "reward": ("reward", (51, 4)),
+    "position_m": ("y", (8, 0, 4)),
+    "heading_rad": ("heading", (51, 0, 4)),
+    "velocity": ("yaw", (1, 0, 0)),
+    "thrust_n": ("right_thrust", (17, 0, 2)),
+    "observation": ("ego", (0, 0, 0, 3)),
+    "reward": ("reward", (51, 0, 4)),
 }
+
+
+def rows_of(tracks: Tracks, name: str) -> torch.Tensor:
+    if name in tracks.fields:
+        return tracks.field(name)
+    return getattr(tracks if name == "reward" else tracks.observation, name)
 
 
 @pytest.mark.parametrize(("quantity", "plant"), PLANTS.items(), ids=PLANTS)
@@ -72,7 +63,7 @@ def test_a_planted_deviation_shows_in_its_quantity_only(
     quantity, plant, tolerance, episode, perfect
 ):
     name, place = plant
-    getattr(perfect, name)[place] += PLANTED
+    rows_of(perfect, name)[place] += PLANTED
     found = compare(episode, perfect, tolerance)
     assert getattr(found, quantity) == pytest.approx(PLANTED)
     others = set(PLANTS) - {quantity}
@@ -81,40 +72,48 @@ def test_a_planted_deviation_shows_in_its_quantity_only(
 
 
 def test_a_deviation_of_an_object_shows_in_the_observation(episode, perfect):
-    time, robot = np.argwhere(episode.recorded.obs.count > 1)[5]
-    perfect.objects[time, robot, 1, 4] -= PLANTED
+    time, _, robot = (perfect.observation.mask.sum(-1) > 1).nonzero()[5]
+    perfect.observation.objects[time, 0, robot, 1, 4] -= PLANTED
     assert compare(episode, perfect, RUN_THROUGH).observation == pytest.approx(PLANTED)
 
 
 def test_a_deviation_of_phi_shows(episode, perfect):
-    time, robot = np.argwhere(np.isfinite(episode.recorded.phi))[0]
-    perfect.phi[time + 1, robot] += PLANTED
+    time, _, robot = perfect.field("phi").nonzero()[0]
+    perfect.field("phi")[time, 0, robot] += PLANTED
     found = compare(episode, perfect, RUN_THROUGH)
     assert found.phi_rad == pytest.approx(PLANTED)
     assert found.wrong_flags == 0
 
 
-def _flip(name, place):
-    def plant(replayed):
-        getattr(replayed, name)[place] ^= True
-
-    return plant
+def _collide(tracks):
+    tracks.field("contact")[4, 0, 1] = 1.0
+    tracks.terminated[3, 0, 1] = True
 
 
-def _unsee_object(replayed):
-    time, robot = np.argwhere(replayed.mask.sum(axis=-1) > 0)[3]
-    replayed.mask[time, robot, int(replayed.mask[time, robot].sum()) - 1] = 0.0
+def _miss_the_goal(tracks):
+    tracks.terminated[33, 0, 0] = False
+    tracks.truncated[33, 0, 0] = True
 
 
-def _forget_colregs(replayed):
-    time, robot = np.argwhere(replayed.phi > 0.0)[0]
-    replayed.phi[time, robot] = 0.0
+def _stop(tracks):
+    tracks.truncated[20, 0, 0] = True
+
+
+def _unsee_object(tracks):
+    time, _, robot = (tracks.observation.mask.sum(-1) > 0).nonzero()[3]
+    count = int(tracks.observation.mask[time, 0, robot].sum())
+    tracks.observation.mask[time, 0, robot, count - 1] = 0.0
+
+
+def _forget_colregs(tracks):
+    time, _, robot = tracks.field("phi").nonzero()[0]
+    tracks.field("phi")[time, 0, robot] = 0.0
 
 
 WRONG = {
-    "collision": (_flip("collision", (3, 1)), 1),
-    "goal": (_flip("reach_goal", (33, 0)), 1),
-    "goes on": (_flip("alive", (20, 0)), 2),  # as a robot that goes on, and as one that is not done
+    "collision": (_collide, 3),  # besides, the robot goes on, and is not done
+    "goal": (_miss_the_goal, 1),
+    "goes on": (_stop, 2),  # as a robot that goes on, and as one that is not done
     "object": (_unsee_object, 1),
     "COLREGs": (_forget_colregs, 1),
 }
@@ -128,9 +127,15 @@ def test_wrong_flags_are_counted(plant, count, episode, perfect):
     assert not found.within()
 
 
+@pytest.mark.parametrize("key", ["collision", "reach_goal", "dones"])
+def test_a_wrong_flag_of_the_recording_is_counted(key, episode, perfect):
+    episode.recorded[key][16][2] ^= True  # the robot's last decision, a collision
+    assert compare(episode, perfect, RUN_THROUGH).wrong_flags == 1
+
+
 def test_a_flag_at_its_threshold_is_left_out(episode, perfect):
-    perfect.reach_goal[33, 0] ^= True
-    unsure = np.zeros((episode.decisions + 1, episode.robots), dtype=bool)
+    _miss_the_goal(perfect)
+    unsure = np.zeros((episode.decisions + 1, len(episode.lengths)), dtype=bool)
     unsure[34, 0] = True
     assert compare(episode, perfect, STEP_BY_STEP, unsure).within()
     unsure[34, 0], unsure[33, 0] = False, True
@@ -138,30 +143,31 @@ def test_a_flag_at_its_threshold_is_left_out(episode, perfect):
 
 
 def test_what_happens_after_a_robot_ended_does_not_count(episode, perfect):
-    perfect.states[17:, 2] += 1.0
-    perfect.reward[17:, 2] += 1.0
-    perfect.ego[18:, 2] += 1.0
+    perfect.robot[18:, 0, 2] += 1.0
+    perfect.reward[17:, 0, 2] += 1.0
+    perfect.observation.ego[18:, 0, 2] += 1.0
     assert compare(episode, perfect, RUN_THROUGH).within()
 
 
 def test_without_a_recording_only_trajectories_count(episode, perfect):
-    perfect.reward[3, 1] += 1.0
-    perfect.states[7, 4, 1] += PLANTED
-    found = compare(replace(episode, recorded=None), perfect, RUN_THROUGH)
+    del episode.data["recorded"]
+    perfect.reward[3, 0, 1] += 1.0
+    perfect.field("y")[8, 0, 4] += PLANTED
+    found = compare(episode, perfect, RUN_THROUGH)
     assert (found.observation, found.reward, found.phi_rad) == (None, None, None)
     assert found.position_m == pytest.approx(PLANTED)
-    perfect.alive[20, 0] ^= True
-    assert compare(replace(episode, recorded=None), perfect, RUN_THROUGH).wrong_flags == 1
+    _stop(perfect)
+    assert compare(episode, perfect, RUN_THROUGH).wrong_flags == 1
 
 
 def test_with_noise_only_trajectories_and_ends_count(episode, perfect):
-    noisy = replace(episode.perception, pos_std=np.full(5, 0.05))
-    perfect.reward[3, 1] += 1.0
-    perfect.phi[:] = 0.0
-    perfect.collision[16, 2] ^= True
-    found = compare(replace(episode, perception=noisy), perfect, RUN_THROUGH)
+    episode.robots["perception"]["pos_std"] = [0.05] * 5
+    perfect.reward[3, 0, 1] += 1.0
+    perfect.field("phi")[:] = 0.0
+    perfect.field("contact")[17, 0, 2] = 0.0  # reached its goal instead: two flags
+    found = compare(episode, perfect, RUN_THROUGH)
     assert (found.observation, found.reward, found.phi_rad) == (None, None, None)
-    assert found.wrong_flags == 1
+    assert found.wrong_flags == 2
 
 
 @pytest.mark.parametrize(("quantity", "plant"), PLANTS.items(), ids=PLANTS)
@@ -169,7 +175,7 @@ def test_with_noise_only_trajectories_and_ends_count(episode, perfect):
 def test_a_replay_that_is_not_finite_is_not_within(quantity, plant, tolerance, episode, perfect):
     fine = compare(episode, perfect, tolerance)
     name, place = plant
-    getattr(perfect, name)[place] = math.nan
+    rows_of(perfect, name)[place] = math.nan
     found = compare(episode, perfect, tolerance)
     assert math.isnan(getattr(found, quantity))
     assert not found.within()
@@ -178,11 +184,9 @@ def test_a_replay_that_is_not_finite_is_not_within(quantity, plant, tolerance, e
 
 
 def test_a_recorded_phi_that_is_not_finite_is_not_within(episode, perfect):
-    time, robot = np.argwhere(np.isfinite(episode.recorded.phi))[0]
-    phi = episode.recorded.phi.copy()
-    phi[time, robot] = math.nan
-    damaged = replace(episode, recorded=replace(episode.recorded, phi=phi))
-    found = compare(damaged, perfect, RUN_THROUGH)
+    time, _, robot = perfect.field("phi").nonzero()[0]
+    episode.recorded["phi"][time - 1][robot] = math.nan
+    found = compare(episode, perfect, RUN_THROUGH)
     assert math.isnan(found.phi_rad)
     assert not found.within()
 

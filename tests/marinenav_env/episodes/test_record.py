@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from marinenav_env.config import (
-    ConfigError,
     EnvConfig,
     EpisodeConfig,
     PerceptionConfig,
@@ -19,9 +18,12 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.envs.state import STAGE_FIELDS
+from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode, write_episode
-from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.record import episodes_of, record_episodes
 from marinenav_env.episodes.replay import check
+from marinenav_env.fields import ConfigError
+from marinenav_env.tracks import record_tracks
 
 STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, vortices=4, buoys=4, min_distance_m=40.0))
 
@@ -54,8 +56,9 @@ def steer_discretely(observation: Observation) -> torch.Tensor:
 def test_recordings_replay_from_their_files(noise, discrete, tmp_path):
     env = make_env(noise=noise, discrete=discrete)
     episodes = record_episodes(env, steer_discretely if discrete else steer, seed=3)
-    assert [episode.robots for episode in episodes] == [3, 5, 3, 5]
-    assert [len(episode.cores.gamma) > 0 for episode in episodes] == [False, True, False, True]
+    assert [len(episode.lengths) for episode in episodes] == [3, 5, 3, 5]
+    vortices = [len(episode.env["cores"]["Gamma"]) > 0 for episode in episodes]
+    assert vortices == [False, True, False, True]
     for episode in episodes:
         path = tmp_path / episode.name
         write_episode(episode, path)
@@ -68,25 +71,49 @@ def test_recordings_replay_from_their_files(noise, discrete, tmp_path):
         assert check(read, torch.float32, "cpu").within()
 
 
+@pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "discrete"])
+def test_tracks_come_back_from_a_file(discrete):
+    policy = steer_discretely if discrete else steer
+    env = make_env(noise=True, discrete=discrete)
+    recorded = record_tracks(env, policy, 60, observations=True)
+    for world, episode in enumerate(episodes_of(recorded, env.config, seed=3)):
+        known, found = recorded.worlds([world]), tracks_of(episode)
+        steps, robots = episode.decisions, len(episode.lengths)
+        for name in ("acted", "action", "reward", "terminated", "truncated"):
+            kept = getattr(known, name)[:steps, :, :robots]
+            acting = kept[known.acted[:steps, :, :robots]]
+            assert torch.equal(getattr(found, name)[found.acted], acting)
+        for name in found.fields:
+            present = found.present.clone()
+            present[0] &= name not in ("step_energy", "phi", "contact")  # not said of the reset
+            kept = known.field(name)[: steps + 1, :, :robots]
+            assert torch.equal(found.field(name)[present], kept[present])
+        for part, kept in zip(found.observation, known.observation, strict=True):
+            assert torch.equal(part[found.present], kept[: steps + 1, :, :robots][found.present])
+        for name in ("buoys", "vortices"):
+            count = getattr(found, name).shape[1]
+            assert torch.equal(getattr(found, name), getattr(known, name)[:, :count])
+            assert not getattr(known, name)[:, count:].any()
+
+
 def test_a_recording_says_how_robots_ended():
     episodes = record_episodes(make_env(noise=False, discrete=False), steer, seed=3)
     states = set()
     for episode in episodes:
-        recorded = episode.recorded
-        lengths = np.array([len(actions) for actions in episode.action_history])
+        names = ("deactivated", "rewards", "dones", "infos")
+        deactivated, rewards, dones, infos = (np.array(episode.recorded[name]) for name in names)
+        lengths = np.array(episode.lengths)
         acted = np.arange(episode.decisions)[:, None] < lengths
-        np.testing.assert_array_equal(recorded.deactivated, ~acted)
-        np.testing.assert_array_equal(recorded.obs.present[1:], acted)
-        assert (recorded.rewards[~acted] == 0.0).all()
-        assert recorded.dones[~acted].all()
-        assert (recorded.infos[~acted] != "normal").all()
-        ends = recorded.infos[lengths - 1, np.arange(episode.robots)]
-        states |= set(ends.tolist())
-        cut = ends == "too long episode"
-        assert (lengths[cut] == 60).all()
-        assert (
-            recorded.rewards[lengths - 1, np.arange(episode.robots)][ends == "reach goal"] > 9
-        ).all()
+        np.testing.assert_array_equal(deactivated, ~acted)
+        present = [[seen is not None for seen in row] for row in episode.recorded["obs"][1:]]
+        np.testing.assert_array_equal(present, acted)
+        assert (rewards[~acted] == 0.0).all()
+        assert dones[~acted].all()
+        assert (infos[~acted] != "normal").all()
+        last = lengths - 1, np.arange(len(lengths))
+        states |= set(infos[last].tolist())
+        assert (lengths[infos[last] == "too long episode"] == 60).all()
+        assert (rewards[last][infos[last] == "reach goal"] > 9).all()
     assert states == {"collision", "reach goal", "too long episode"}
 
 
@@ -95,9 +122,9 @@ def test_unusable_actions_are_recorded_as_they_act():
     episodes = record_episodes(
         env, lambda seen: torch.full((*seen.ego.shape[:2], 2), torch.nan), seed=3
     )
-    assert all((actions == 0.0).all() for actions in episodes[0].action_history)
+    assert not np.any(episodes[0].robots["action_history"])
     episodes = record_episodes(env, lambda seen: torch.full((*seen.ego.shape[:2], 2), 7.0), seed=3)
-    assert all((actions == 1.0).all() for actions in episodes[0].action_history)
+    assert (np.array(episodes[0].robots["action_history"]) == 1.0).all()
     assert check(episodes[0], torch.float64, "cpu").within()
 
 

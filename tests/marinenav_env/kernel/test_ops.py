@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.classic import CartPoleEnv
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.kernel import ops
-from marinenav_env.kernel.state import RESULTS
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
 
 OPS = torch.ops.marinenav
@@ -30,7 +30,7 @@ class Call:
         if op != "reset":
             self.env.reset_into(self.previous)
         state, spec = self.env.state, self.env.kernel_spec
-        results = dict(zip(RESULTS, self.out.results(self.env.alive), strict=True))
+        results = {t.name: getattr(self.out, t.name) for t in spec.results}
         known = {
             **state.context._asdict(),
             "env": state.env,
@@ -258,3 +258,27 @@ def test_parameters_are_packed_by_name():
 def test_parameters_that_one_side_lacks_are_refused(change):
     with pytest.raises(ImportError, match=r"only one side knows \['vessel\.(dt|keel)'\]"):
         ops.describe("marine").pack(change(list(EnvConfig().named_numbers())))
+
+
+def test_water_of_two_vortices(device):
+    """Outside a core Gamma / (2 pi d), inside it Gamma d / (2 pi r^2), and all add up."""
+    env = MarineNavEnv(2, stages=(CROWDED,), device=device, dtype=torch.float64)
+    env.state.vortex[:, 0, 0] = torch.tensor([10.0, 20.0, 6.0 * torch.pi])
+    env.state.vortex[:, 1, 0] = torch.tensor([10.0, 30.0, -2.0 * torch.pi])
+    points = [[10.0, 22.0], [10.25, 20.0], [12.0, 25.0]]
+    position = torch.tensor([points, points], device=device, dtype=torch.float64)
+    flow = ops.water(env.state, position).cpu()
+    assert not flow[1].any()
+    # 3 / 2 east of the first and 1 / 8 west of the second: both push north.
+    assert flow[0, 0].tolist() == pytest.approx([3.0 / 2.0 + 1.0 / 8.0, 0.0])
+    inside = 3.0 / 0.25 * 0.25
+    away = 0.0625 + 100.0
+    assert flow[0, 1].tolist() == pytest.approx([10.0 / away, -inside + 0.25 / away])
+    assert torch.equal(ops.water(env.state, position[:, :1].contiguous())[0, 0].cpu(), flow[0, 0])
+    opcheck = (env.state.env, env.state.changing, env.state.tables, position, flow.to(device))
+    torch.library.opcheck(OPS.water.default, (*opcheck, env.state.context.params))
+
+
+def test_only_a_marine_environment_has_water():
+    with pytest.raises(RuntimeError, match="`cartpole` has no water"):
+        ops.water(CartPoleEnv(1).state, torch.zeros(1, 1, 2))

@@ -1,35 +1,47 @@
-"""Pictures of episodes: right way round, in the right place, with the right end."""
+"""Figures of episodes: right way round, in the right place, with the right end."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from marinenav_env.episodes.format import Episode, read_episode
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.episodes.convert import config_of, tracks_of
+from marinenav_env.episodes.format import read_episode
 from marinenav_env.render.chart import add_hull, draw_map, hull_steps, map_extent
-from marinenav_env.render.figures import film_frames, plot_episode, plot_episodes
+from marinenav_env.render.figures import plot_scene, plot_scenes, video_frames
 from marinenav_env.render.geometry import (
     End,
-    Outcome,
-    current_velocity,
+    Scene,
     hull_polygons,
-    outcomes,
     place_body,
+    scenes_of,
     to_map,
+    water_velocity,
 )
+from marinenav_env.tracks import record_tracks
+from tests.marinenav_env.rollouts import CROWDED, eventful
 
 EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
 FILES = sorted(EPISODES.glob("*.json"))
 
 
+def read_scene(path: Path) -> Scene:
+    episode = read_episode(path)
+    (scene,) = scenes_of(tracks_of(episode), config_of(episode))
+    return scene
+
+
 @pytest.fixture(scope="module")
-def episode() -> Episode:
-    return read_episode(EPISODES / "calm_policy_5r_4o_b.json")
+def scene() -> Scene:
+    return read_scene(EPISODES / "calm_policy_5r_4o_b.json")
 
 
 def rendered(figure: Figure) -> np.ndarray:
@@ -39,20 +51,34 @@ def rendered(figure: Figure) -> np.ndarray:
     return np.asarray(canvas.buffer_rgba())[..., :3]
 
 
-def test_outcomes_as_recorded(episode):
-    assert outcomes(episode) == (
-        Outcome(End.GOAL, 17.0),
-        Outcome(End.GOAL, 18.0),
-        Outcome(End.COLLISION, 8.5),
-        Outcome(End.COLLISION, 8.5),
-        Outcome(End.GOAL, 26.0),
-    )
+def test_ends_as_recorded(scene):
+    ends = (End.GOAL, End.GOAL, End.COLLISION, End.COLLISION, End.GOAL)
+    assert scene.ends == ends
+    assert [scene.time_of_end(robot) for robot in range(5)] == [17.0, 18.0, 8.5, 8.5, 26.0]
+    assert scene.decisions == 52
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_outcomes_are_found_without_a_recording_too(path):
-    episode = read_episode(path)
-    assert outcomes(replace(episode, recorded=None)) == outcomes(episode)
+def test_scenes_of_an_environment_in_single_precision():
+    """Two worlds, of which one has fewer robots, no buoy and no vortex; time runs out."""
+    stages = (CROWDED, Stage(robots=2, vortices=0, buoys=0, min_distance_m=20.0))
+    env = MarineNavEnv(2, stages=stages, config=eventful(max_steps=4), seed=4, stack_k=2)
+    env.set_stage(torch.arange(2))
+    tracks = record_tracks(env, lambda seen: torch.zeros(*seen.ego.shape[:2], 2), 6)
+    first, second = scenes_of(tracks, env.config)
+    assert [len(path) for path in (*first.paths, *second.paths)] == [5] * 7
+    assert (len(first.buoys), len(first.vortices)) == (3, 2)
+    assert (len(second.buoys), len(second.vortices)) == (0, 0)
+    assert (*first.ends, *second.ends) == (End.UNDERWAY,) * 7
+    np.testing.assert_array_equal(second.paths[1][4], tracks.robot[4, 1, 1, :3].double())
+    np.testing.assert_array_equal(first.goals[:, 1], tracks.field("goal_y")[0, 0].double())
+
+
+def test_a_world_without_a_robot_can_be_drawn():
+    empty = Scene(EnvConfig(), (), np.zeros((0, 2)), (), np.zeros((0, 3)), np.zeros((0, 3)), 0.5)
+    figure = plot_scene(empty, "nobody")
+    assert [text.get_text() for text in figure.legends[0].texts] == ["start", "goal area"]
+    assert len(list(video_frames(empty, [0], "nobody"))) == 1
+    assert empty.decisions == 0
 
 
 def test_hull_has_the_vessel_s_size_and_points_forward():
@@ -82,13 +108,13 @@ def test_yaw_turns_clockwise_on_the_page(heading, ahead, starboard):
     np.testing.assert_allclose(drawn, [ahead, starboard], atol=1e-12)
 
 
-def test_a_drawn_hull_covers_its_place_on_the_page(episode):
+def test_a_drawn_hull_covers_its_place_on_the_page(scene):
     figure = Figure(figsize=(6.0, 6.0))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0.0, 55.0), ylim=(0.0, 55.0))
     axes.set_axis_off()
-    state = np.array([40.0, 10.0, 0.3])  # north 40, east 10
-    hull = add_hull(axes, episode, 0, state, 1.0)
+    pose = np.array([40.0, 10.0, 0.3])  # north 40, east 10
+    hull = add_hull(axes, scene, 0, pose, 1.0)
     assert isinstance(hull, PolyCollection)
     image = rendered(figure)
     rows, columns = np.nonzero(image.sum(axis=-1) < 700)
@@ -101,25 +127,25 @@ def test_a_drawn_hull_covers_its_place_on_the_page(episode):
 def test_currents_are_those_of_the_recording(name):
     """At rest in the water, the recorded velocity over ground is the current at the start."""
     episode = read_episode(EPISODES / f"{name}.json")
-    starts = np.array([states[0] for states in episode.trajectory])
-    drawn = current_velocity(episode.cores, episode.env.core_radius, starts[:, :2])
+    starts = np.array([states[0] for states in episode.robots["trajectory"]])
+    vortices = tracks_of(episode).vortices[0].numpy()
+    drawn = water_velocity(vortices, config_of(episode), starts[:, :2])
     np.testing.assert_allclose(drawn, starts[:, 6:8] - starts[:, 3:5], atol=1e-9)
 
 
 def test_current_inside_a_core_grows_with_the_distance():
-    episode = read_episode(EPISODES / "vortex_discrete_3r_1c.json")
-    centre = episode.cores.positions[0]
-    points = centre + np.array([[0.0, 0.0], [0.25, 0.0], [0.5, 0.0], [1.0, 0.0]])
-    speed = np.linalg.norm(current_velocity(episode.cores, 0.5, points), axis=-1)
+    scene = read_scene(EPISODES / "vortex_discrete_3r_1c.json")
+    points = scene.vortices[0, :2] + np.array([[0.0, 0.0], [0.25, 0.0], [0.5, 0.0], [1.0, 0.0]])
+    speed = np.linalg.norm(water_velocity(scene.vortices, scene.config, points), axis=-1)
     np.testing.assert_allclose(speed, [0.0, 1.5, 3.0, 1.5], atol=1e-6)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_map_is_square_and_holds_everything(path):
-    episode = read_episode(path)
-    low, high = map_extent(episode)
+    scene = read_scene(path)
+    low, high = map_extent(scene)
     assert np.ptp(high - low) < 1e-9
-    points = to_map(np.concatenate([states[:, :2] for states in episode.trajectory]))
+    points = to_map(np.concatenate([poses[:, :2] for poses in scene.paths]))
     assert (points - 2.5 >= low).all()
     assert (points + 2.5 <= high).all()
     assert (low <= 0.0).all()
@@ -127,29 +153,30 @@ def test_the_map_is_square_and_holds_everything(path):
 
 
 def test_hulls_along_a_track_do_not_cover_each_other():
-    states = np.zeros((31, 13))
-    states[:, 0] = [*range(10), *[10.0] * 11, *range(11, 21)]  # waits between steps 10 and 20
-    assert hull_steps(states, 5, 3.0) == [0, 5, 10, 25]
-    assert hull_steps(states[:23], 5, 3.0) == [0, 5]
-    assert hull_steps(states[:1], 5, 3.0) == []
+    path = np.zeros((31, 3))
+    path[:, 0] = [*range(10), *[10.0] * 11, *range(11, 21)]  # waits between steps 10 and 20
+    assert hull_steps(path, 5, 3.0) == [0, 5, 10, 25]
+    assert hull_steps(path[:23], 5, 3.0) == [0, 5]
+    assert hull_steps(path[:1], 5, 3.0) == []
 
 
-def test_buoys_and_goals_stand_where_they_are(episode):
+def test_buoys_and_goals_stand_where_they_are(scene):
     axes = Figure().add_subplot()
-    draw_map(axes, episode)
+    draw_map(axes, scene)
     circles = [patch for patch in axes.patches if isinstance(patch, Circle)]
     drawn = {(*np.round(circle.center, 6), round(circle.radius, 6)) for circle in circles}
-    for centre, radius in zip(episode.buoys.positions, episode.buoys.r, strict=True):
-        assert (*np.round(centre[::-1], 6), radius) in drawn
-    for goal in episode.missions.goal:
+    assert len(scene.buoys) == 4
+    for x, y, radius in scene.buoys:
+        assert (*np.round((y, x), 6), radius) in drawn
+    for goal in scene.goals:
         assert (*np.round(goal[::-1], 6), 2.0) in drawn
     assert axes.get_aspect() == 1.0
     assert axes.get_xlabel().startswith("east y [m]")
     assert axes.get_ylabel() == "north x [m]"
 
 
-def test_picture_says_how_every_robot_ended(episode):
-    figure = plot_episode(episode, "a title")
+def test_figure_says_how_every_robot_ended(scene):
+    figure = plot_scene(scene, "a title")
     texts = [text.get_text() for text in figure.legends[0].texts]
     assert texts[0] == "robot 1: goal at 17 s"
     assert texts[2] == "robot 3: collision at 8.5 s"
@@ -160,23 +187,23 @@ def test_picture_says_how_every_robot_ended(episode):
     assert image.std() > 5.0
 
 
-def test_panels_of_several_episodes(episode):
-    figure = plot_episodes([episode] * 4, columns=3)
-    assert [axes.get_title(loc="left") for axes in figure.axes[:4]] == ["calm_policy_5r_4o_b"] * 4
+def test_panels_of_several_episodes(scene):
+    figure = plot_scenes([scene] * 4, list("abcd"), columns=3)
+    assert [axes.get_title(loc="left") for axes in figure.axes[:4]] == list("abcd")
     image = rendered(figure)
     assert image.shape[1] == round(3 * 3.6 * 50)
     assert image.std() > 5.0
 
 
-def test_panels_want_episodes_and_as_many_titles(episode):
-    with pytest.raises(ValueError, match="episodes is empty: give at least one"):
-        plot_episodes([])
-    with pytest.raises(ValueError, match="titles has 1 entries for 2 episodes"):
-        plot_episodes([episode] * 2, ["one"])
+def test_panels_want_episodes_and_as_many_titles(scene):
+    with pytest.raises(ValueError, match="scenes is empty: give at least one"):
+        plot_scenes([], [])
+    with pytest.raises(ValueError, match="titles has 1 entries for 2 scenes"):
+        plot_scenes([scene] * 2, ["one"])
 
 
-def test_film_shows_collisions_when_they_happen(episode):
-    frames = list(film_frames(episode, [0, 16, 17, 52]))
+def test_video_shows_collisions_when_they_happen(scene):
+    frames = list(video_frames(scene, [0, 16, 17, 52], "a title"))
     red = [((frame[:, :560, 0] > 170) & (frame[:, :560, 1] < 40)).sum() for frame in frames]
     assert red[0] == red[1] == 0
     assert red[2] > 50

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from scripts.checks import gpu_check_record, sanitizer_run
+from scripts.checks import gpu_check, sanitizer_run
 from train_RL_agents.agents.registry import AGENTS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -28,19 +28,17 @@ AGENT_CHECKS = [f"train_{agent}" for agent in AGENTS]
 # Without torch, whose import would take most of the tests' time.
 BEGIN = f"""
 import sys
-from scripts.checks import gpu_check_record
-gpu_check_record.problem = lambda: None
-gpu_check_record.architecture = lambda: "9.0"
-gpu_check_record.agents = lambda: "{" ".join(AGENTS)}".split()
-gpu_check_record.describe = lambda command: {{"command": command}}
-sys.exit(gpu_check_record.main(sys.argv[1:]))
+from scripts.checks import gpu_check
+def describe():
+    return {{}}, "9.0", "{" ".join(AGENTS)}".split()
+gpu_check.describe = describe
+sys.exit(gpu_check.main())
 """
 PRETENDER = f"""#!/usr/bin/env bash
 if [[ -n ${{FAIL:-}} && "$*" == *"$FAIL"* ]]; then echo "broken on purpose"; exit 7; fi
 if [[ -n ${{HANG:-}} && "$*" == *"$HANG"* ]]; then sleep 60; fi
 case "$*" in
-  *"gpu_check_record begin "*) exec {sys.executable} -c '{BEGIN}' "${{@:3}}" ;;
-  *gpu_check_record*) exec {sys.executable} "$@" ;;
+  *scripts.checks.gpu_check*) exec {sys.executable} -c '{BEGIN}' "${{@:3}}" ;;
   *) echo "$@"; exit 0 ;;
 esac
 """
@@ -123,7 +121,7 @@ def test_passes_and_says_what_the_device_does_not_allow(tmp_path, pretender):
     assert record["command"] == f"scripts/gpu_check.sh {tmp_path / 'out'}"
     log = (tmp_path / "out" / "gpu_check.log").read_text()
     assert "FORCE_CUDA=1" in log
-    assert " ".join(gpu_check_record.CUDA_TESTS) in log
+    assert " ".join(gpu_check.CUDA_TESTS) in log
 
 
 def test_a_choice_of_checks(tmp_path, pretender):
@@ -179,7 +177,7 @@ def test_goes_on_after_other_failures_within_its_time(tmp_path, pretender):
 
 
 def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
-    result = run(tmp_path, PYTHON=pretender, HANG="-m pytest", GPU_CHECK_LIMIT_S="20")
+    result = run(tmp_path, PYTHON=pretender, HANG="-m pytest", GPU_CHECK_LIMIT_S="5")
     assert result.returncode == 1
     checks = checks_of(tmp_path)
     assert checks.pop("build") == checks.pop("operators") == "passed"
@@ -188,7 +186,7 @@ def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
     assert set(checks.values()) == {"skipped"}
     assert "tests failed" in result.stdout
     assert "not finished within" in result.stdout
-    assert "bench skipped (0 s): no time was left of 20 s" in result.stdout
+    assert "bench skipped (0 s): no time was left of 5 s" in result.stdout
 
 
 def wait_for(condition, seconds: float = 60.0) -> None:
@@ -205,7 +203,7 @@ def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
     wait_for(lambda: (out / "gpu_check.json").exists() and "train_SAC" in checks_of(tmp_path))
     assert record_of(tmp_path)["complete"] is False  # written while the rest goes on
     assert "== build" in (out / "gpu_check.log").read_text()
-    wait_for(lambda: list(tmp_path.glob("tmp.*/bench.log")))
+    wait_for(lambda: list(tmp_path.glob("gpu_check.*/bench.log")))
     sent = time.monotonic()
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
@@ -217,14 +215,17 @@ def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
     assert checks["bench"] == "failed"
     assert "bench_training" not in checks
     assert record_of(tmp_path)["complete"] is False
-    assert not list(tmp_path.glob("tmp.*"))
+    assert not list(tmp_path.glob("gpu_check.*"))
 
 
-def test_record_begins_with_the_machine():
-    head = gpu_check_record.describe("the command")
-    assert {"machine", "commit", "versions", "time"} <= head.keys()
-    assert head["command"] == "the command"
-    assert gpu_check_record.agents() == list(AGENTS)
+def test_record_begins_with_the_machine(monkeypatch):
+    machine = {"machine": "this one"}
+    monkeypatch.setattr(gpu_check, "problem", lambda: None)
+    monkeypatch.setattr("scripts.bench.machine.describe_machine", lambda device: machine)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    head, architecture, agents = gpu_check.describe()
+    assert {"machine", "commit", "versions"} <= head.keys()
+    assert (architecture, agents) == ("9.0", list(AGENTS))
 
 
 def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
@@ -244,12 +245,10 @@ def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
 
 
 def test_one_check_that_hangs_leaves_time_for_others():
-    text = SCRIPT.read_text()
-    whole = int(re.search(r"limit_s=\$\{GPU_CHECK_LIMIT_S:-(\d+)\}", text)[1])
-    limits = [int(limit) for limit in re.findall(r"\b\w+_s=(\d+)\b", text)]
-    assert whole <= 540
-    assert len(limits) == 8
-    assert max(limits) <= whole / 2
+    limits = [check.limit_s for group in gpu_check.groups(AGENTS) for check in group]
+    assert gpu_check.LIMIT_S <= 540
+    assert len(limits) == 8 + len(AGENTS)
+    assert max(limits) <= gpu_check.LIMIT_S / 2
 
 
 def test_paths_of_the_cuda_tests_hold_all_of_them():
@@ -266,7 +265,7 @@ def test_paths_of_the_cuda_tests_hold_all_of_them():
         relative = path.relative_to(ROOT)
         if names and path != Path(__file__):
             listed = {str(place) for place in (relative, *relative.parents)}
-            assert listed & set(gpu_check_record.CUDA_TESTS), (str(relative), names)
+            assert listed & set(gpu_check.CUDA_TESTS), (str(relative), names)
 
 
 MODULES = {"pyyaml": "yaml", "imageio-ffmpeg": "imageio_ffmpeg"}
@@ -279,7 +278,7 @@ import pytest
 import scripts.bench.main
 import scripts.checks.sanitizer_run
 import train_RL_agents.train
-from scripts.checks.gpu_check_record import CUDA_TESTS
+from scripts.checks.gpu_check import CUDA_TESTS
 
 sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *CUDA_TESTS]))
 """
@@ -290,7 +289,7 @@ def test_what_is_needed_is_enough():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = project["dependencies"] + project["optional-dependencies"]["dev"]
     names = [re.match(r"[\w-]+", requirement)[0] for requirement in named]
-    absent = {MODULES.get(name, name) for name in names} - set(gpu_check_record.NEEDED)
+    absent = {MODULES.get(name, name) for name in names} - set(gpu_check.NEEDED)
     assert "onnx" in absent
     result = subprocess.run(
         [sys.executable, "-c", COLLECT, ",".join(absent)],
@@ -306,16 +305,16 @@ def test_what_the_sanitizers_run_works(capsys):
     assert capsys.readouterr().out == "ran\n"
 
 
-@pytest.mark.parametrize("missing", gpu_check_record.NEEDED)
+@pytest.mark.parametrize("missing", gpu_check.NEEDED)
 def test_names_the_package_that_is_missing(missing, monkeypatch):
-    find = gpu_check_record.importlib.import_module
+    find = gpu_check.importlib.import_module
 
     def without(name):
         if name == missing:
             raise ImportError(f"No module named '{name}'")
         return find(name)
 
-    monkeypatch.setattr(gpu_check_record.importlib, "import_module", without)
+    monkeypatch.setattr(gpu_check.importlib, "import_module", without)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert f"{missing} cannot be imported" in gpu_check_record.problem()
+    assert f"{missing} cannot be imported" in gpu_check.problem()

@@ -9,14 +9,17 @@ import torch
 
 from marinenav_env.fields import ConfigError
 from tests.host_reads import no_host_reads
-from tests.train_RL_agents.agent_samples import make_agent, random_batch, random_observation
+from tests.train_RL_agents.agent_samples import (
+    make_agent,
+    random_batch,
+    random_observation,
+    spec_for,
+)
 from train_RL_agents.agents import base
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.agents.networks import ObservationDims
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.precision import multiplies_bfloat16
 
-HISTORY = ObservationDims(ego=14, objects=10)
 CONTINUOUS = [n for n, kind in AGENTS.items() if not kind.discrete]
 
 
@@ -26,7 +29,7 @@ def agent(request) -> Agent:
 
 
 def parameters(agent: Agent) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in agent.state_dict().items()}
+    return {name: value.clone() for name, value in agent.named_parameters()}
 
 
 def test_the_registry_holds_the_six_by_their_names():
@@ -34,12 +37,12 @@ def test_the_registry_holds_the_six_by_their_names():
     assert all(kind.name == name for name, kind in AGENTS.items())
 
 
-@pytest.mark.parametrize("dims", [ObservationDims(), HISTORY], ids=["one frame", "two frames"])
+@pytest.mark.parametrize("frames", [1, 2])
 @pytest.mark.parametrize("name", AGENTS)
-def test_actions_have_the_leading_shape_and_the_bounds(name, dims):
-    agent = make_agent(name, dims=dims)
+def test_actions_have_the_leading_shape_and_the_bounds(name, frames):
+    agent = make_agent(name, spec=spec_for(name, frames))
     for leading in [(4, 3), (6,), ()]:
-        observation = random_observation(*leading, dims=dims)
+        observation = random_observation(*leading, spec=agent.spec.observation)
         for action in (agent.act(observation), agent.explore(observation)):
             assert not action.requires_grad
             if agent.discrete:
@@ -149,9 +152,9 @@ def test_targets_follow_by_polyak_averaging(agent):
     before = parameters(agent)
     agent.update(random_batch(agent, 16))
     polyak, pairs = agent.config.polyak, 0
-    after = agent.state_dict()
+    after = parameters(agent)
     for name, value in after.items():
-        if "target" in name and not name.endswith("input_scale"):
+        if "target" in name:
             online = name.replace("target_", "") if "target_" in name else None
             online = online or name.replace("target.", "network.")
             expected = before[name] + polyak * (after[online] - before[name])
@@ -169,7 +172,7 @@ def test_the_training_state_makes_the_next_update_bit_identical(agent):
     torch.manual_seed(7)
     agent.update(batch)
     torch.manual_seed(99)
-    other = type(agent)(agent.config, agent.dims)
+    other = type(agent)(agent.config, agent.spec)
     other.update(random_batch(other, 16))
     other.load_training_state(state)
     torch.manual_seed(7)
@@ -249,7 +252,7 @@ def test_bfloat16_resolves_values_of_the_size_of_returns(name):
 
 def test_gradients_are_clipped_per_group(agent):
     limit = 1e-3
-    agent = type(agent)(dataclasses.replace(agent.config, max_grad_norm=limit))
+    agent = type(agent)(dataclasses.replace(agent.config, max_grad_norm=limit), agent.spec)
     seen: dict[int, torch.Tensor] = {}
     step = agent.optimizer.step
 
@@ -299,7 +302,7 @@ def test_the_gradient_hook_sees_all_gradients_and_may_replace_them(agent):
     agent.update(random_batch(agent, 16))
     learned = [p for group in agent.optimizer.param_groups for p in group["params"]]
     assert counts == [len(learned)]
-    assert all(torch.equal(before[k], v) for k, v in agent.state_dict().items())
+    assert all(torch.equal(before[k], v) for k, v in agent.named_parameters())
 
 
 def test_learning_rates_follow_the_scale(agent):
@@ -311,12 +314,12 @@ def test_learning_rates_follow_the_scale(agent):
     before = parameters(agent)
     agent.set_learning_rate_scale(0.0)
     agent.update(random_batch(agent, 16))
-    assert all(torch.equal(before[k], v) for k, v in agent.state_dict().items())
+    assert all(torch.equal(before[k], v) for k, v in agent.named_parameters())
 
 
 def test_a_config_of_another_agent_is_refused():
     with pytest.raises(TypeError, match=r"DQNConfig.*AC-IQN needs a ACIQNConfig"):
-        AGENTS["AC-IQN"](AGENTS["DQN"].Config())
+        AGENTS["AC-IQN"](AGENTS["DQN"].Config(), spec_for("AC-IQN"))
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -7,12 +7,16 @@ import torch
 
 from marinenav_env.fields import ConfigError
 from tests.host_reads import no_host_reads
-from tests.train_RL_agents.agent_samples import make_agent, random_batch, random_observation
-from train_RL_agents.agents.networks import ObservationDims
+from tests.train_RL_agents.agent_samples import (
+    HISTORY,
+    MARINE,
+    make_agent,
+    random_batch,
+    random_observation,
+)
 from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus, risk_level
 from train_RL_agents.agents.registry import AGENTS
 
-HISTORY = ObservationDims(ego=14, objects=10)
 QUANTILE_AGENTS = [n for n, kind in AGENTS.items() if issubclass(kind.Config, QuantileConfig)]
 
 
@@ -40,26 +44,25 @@ def test_the_adaptive_risk_level_is_the_closest_surface_distance_over_ten_metres
     observation.objects[2, 1, 4] = 1.5
     observation.objects[3, 1, 4] = 3.0
     expected = torch.tensor([1.0, (5 - 2.795085) / 10, (5 - 1.5 - 2.795085) / 10, 0.0])
-    level = risk_level(observation, ObservationDims())
+    level = risk_level(observation, MARINE)
     torch.testing.assert_close(level, expected, rtol=0.0, atol=1e-6)
 
 
 def test_the_adaptive_risk_level_reads_the_newest_frame_only():
-    observation = random_observation(8, dims=HISTORY)
+    observation = random_observation(8, spec=HISTORY)
     newest = type(observation)(
         observation.ego[:, :7], observation.objects[:, :5], observation.mask[:, :5]
     )
     level = risk_level(observation, HISTORY)
-    assert torch.equal(level, risk_level(newest, ObservationDims()))
+    assert torch.equal(level, risk_level(newest, MARINE))
 
 
 def test_risk_scales_the_fractions():
     taus, observation = torch.tensor([0.5, 1.0]), random_observation(3)
-    dims = ObservationDims()
-    fixed = distort(taus, observation, QuantileConfig(cvar=0.3), dims)
+    fixed = distort(taus, observation, QuantileConfig(cvar=0.3), MARINE)
     torch.testing.assert_close(fixed, torch.tensor([0.15, 0.3]))
-    adaptive = distort(taus, observation, QuantileConfig(cvar=0.5, adaptive_cvar=True), dims)
-    expected = 0.5 * risk_level(observation, dims).unsqueeze(1) * taus
+    adaptive = distort(taus, observation, QuantileConfig(cvar=0.5, adaptive_cvar=True), MARINE)
+    expected = 0.5 * risk_level(observation, MARINE).unsqueeze(1) * taus
     torch.testing.assert_close(adaptive, expected)
 
 

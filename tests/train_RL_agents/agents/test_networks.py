@@ -11,21 +11,18 @@ import pytest
 import torch
 
 from marinenav_env.envs.observation import Observation
-from tests.train_RL_agents.agent_samples import random_observation
+from tests.train_RL_agents.agent_samples import HISTORY, MARINE, random_observation
+from train_RL_agents.agents.encoders import make_encoder, reciprocal_scale
 from train_RL_agents.agents.networks import (
     Critic,
     DeterministicActor,
     GaussianActor,
-    InputScale,
-    ObservationDims,
     QNetwork,
     QuantileCritic,
     QuantileQNetwork,
-    load_published,
-    reciprocal_scale,
 )
+from train_RL_agents.policies.published import load_published
 
-DIMS = ObservationDims()
 ROOT = Path(__file__).parents[3]
 REFERENCE = Path(os.environ.get("MARINENAV_REFERENCE", ROOT.parent / "shared" / "reference"))
 POLICIES = REFERENCE / "policies"
@@ -45,6 +42,11 @@ HIDDEN = {
 }
 COSINE = {"cos_embedding.weight": (256, 64), "cos_embedding.bias": (256,)}
 ACTION = {"action_encoder.0.weight": (128, 2), "action_encoder.0.bias": (128,)}
+
+
+def without_scale(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+    state = network.state_dict()
+    return {name: value for name, value in state.items() if not name.endswith("_input_scale")}
 
 
 def output(name: str, size: int) -> dict[str, tuple[int, ...]]:
@@ -75,10 +77,9 @@ def published(name: str) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("kind", PUBLISHED, ids=lambda kind: kind.__name__)
 def test_parameters_have_the_published_names_and_shapes(kind):
     actions, expected = PUBLISHED[kind]
-    network = kind(DIMS, InputScale(), actions)
-    assert {name: tuple(p.shape) for name, p in network.named_parameters()} == expected
-    scaling = {"self_input_scale", "object_input_scale"}
-    assert set(network.state_dict()) == set(expected) | scaling
+    network = kind(make_encoder(MARINE), actions)
+    shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    assert shapes == expected | {"self_input_scale": (7,), "object_input_scale": (5,)}
 
 
 @pytest.mark.parametrize(
@@ -87,11 +88,11 @@ def test_parameters_have_the_published_names_and_shapes(kind):
 )
 def test_published_weights_load_strictly(name, kind):
     weights = published(name)
-    network = kind(DIMS, InputScale(), PUBLISHED[kind][0])
+    network = kind(make_encoder(MARINE), PUBLISHED[kind][0])
     load_published(network, weights)
     for key, value in weights.items():
         assert torch.equal(network.state_dict()[key], value)
-    assert torch.equal(network.self_input_scale, torch.ones(7))
+    assert torch.equal(network.encoder.self_input_scale, torch.ones(7))
     del weights["hidden_layer.bias"]
     with pytest.raises(RuntimeError, match=r"hidden_layer\.bias"):
         load_published(network, weights)
@@ -99,7 +100,7 @@ def test_published_weights_load_strictly(name, kind):
 
 @pytest.mark.parametrize("path", EPISODES, ids=lambda path: path.stem)
 def test_published_actor_repeats_the_recorded_actions(path):
-    network = DeterministicActor(DIMS, InputScale(), 2)
+    network = DeterministicActor(make_encoder(MARINE), 2)
     load_published(network, published("ac_iqn"))
     network.double()
     episode = json.loads(path.read_text())
@@ -125,19 +126,19 @@ def test_published_actor_repeats_the_recorded_actions(path):
 
 
 def test_input_scale_divides_the_raw_observation():
-    scaled = QNetwork(DIMS, InputScale(), 25)
-    plain = QNetwork(DIMS, InputScale.identity(DIMS), 25)
-    load_published(plain, dict(scaled.named_parameters()))
+    scaled = QNetwork(make_encoder(MARINE), 25)
+    plain = QNetwork(make_encoder(MARINE, (1.0,), (1.0,)), 25)
+    load_published(plain, without_scale(scaled))
     observation = random_observation(4)
-    ego = observation.ego / torch.tensor(InputScale().ego)
-    objects = observation.objects / torch.tensor(InputScale().objects)
+    ego = observation.ego / torch.tensor(MARINE.ego.magnitudes)
+    objects = observation.objects / torch.tensor(MARINE.objects.magnitudes)
     divided = Observation(ego, objects, observation.mask)
     torch.testing.assert_close(scaled(observation), plain(divided))
     assert not torch.allclose(scaled(observation), plain(observation))
 
 
 def test_a_masked_object_changes_nothing():
-    network = QNetwork(DIMS, InputScale(), 25)
+    network = QNetwork(make_encoder(MARINE), 25)
     observation = random_observation(3)
     mask = torch.tensor([1.0, 1.0, 0.0, 0.0, 0.0]).expand(3, 5)
     other = observation.objects.clone()
@@ -149,16 +150,15 @@ def test_a_masked_object_changes_nothing():
 
 
 def test_a_history_widens_the_encoder_and_repeats_the_scale():
-    dims = ObservationDims(ego=14, objects=10)
-    network = DeterministicActor(dims, InputScale(), 2)
+    network = DeterministicActor(make_encoder(HISTORY), 2)
     assert network.hidden_layer.in_features == 56 + 10 * 40
-    assert torch.equal(network.self_input_scale[:7], network.self_input_scale[7:])
-    assert network(random_observation(3, 2, dims=dims)).shape == (3, 2, 2)
+    assert torch.equal(network.encoder.self_input_scale[:7], network.encoder.self_input_scale[7:])
+    assert network(random_observation(3, 2, spec=HISTORY)).shape == (3, 2, 2)
 
 
 @pytest.mark.parametrize("kind", [QuantileQNetwork, QuantileCritic])
 def test_shared_fractions_give_what_fractions_of_each_sample_give(kind):
-    network = kind(DIMS, InputScale(), 2).double()
+    network = kind(make_encoder(MARINE), 2).double()
     observation = random_observation(6, dtype=torch.float64)
     taus = torch.rand(8, dtype=torch.float64)
     action = () if kind is QuantileQNetwork else (torch.rand(6, 2, dtype=torch.float64),)
@@ -169,7 +169,7 @@ def test_shared_fractions_give_what_fractions_of_each_sample_give(kind):
 
 
 def test_cosine_features_are_those_of_the_paper():
-    network = QuantileQNetwork(DIMS, InputScale(), 25).double()
+    network = QuantileQNetwork(make_encoder(MARINE), 25).double()
     with torch.no_grad():
         network.cos_embedding.weight.copy_(torch.eye(64).repeat(4, 1))
         network.cos_embedding.bias.fill_(2.0)
@@ -180,7 +180,7 @@ def test_cosine_features_are_those_of_the_paper():
 
 @pytest.mark.parametrize("kind", PUBLISHED, ids=lambda kind: kind.__name__)
 def test_networks_can_be_scripted(kind):
-    network = kind(DIMS, InputScale(), PUBLISHED[kind][0]).double()
+    network = kind(make_encoder(MARINE), PUBLISHED[kind][0]).double()
     arguments = [tuple(random_observation(4, dtype=torch.float64))]
     if "Critic" in kind.__name__:
         arguments.append(torch.rand(4, 2, dtype=torch.float64))
@@ -195,4 +195,4 @@ def test_networks_can_be_scripted(kind):
 )
 def test_bad_scales_are_refused(magnitudes, message):
     with pytest.raises(ValueError, match=message):
-        reciprocal_scale("ego_magnitude", magnitudes, 7)
+        reciprocal_scale("ego_magnitude", magnitudes, MARINE.ego, 7)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.train_RL_agents.agent_samples import flat_spec
 from tests.train_RL_agents.small_problems import CartPole, Pendulum, Plan, learn
-from train_RL_agents.agents.networks import ObservationDims
 from train_RL_agents.agents.registry import AGENTS
 
 # Random actions return about 22 on CartPole, of at most 500, and about -1200 on Pendulum, where the
@@ -46,11 +46,8 @@ def with_its_problem(name):
     problem = CartPole() if kind.discrete else Pendulum()
     known = {field.name for field in dataclasses.fields(kind.Config)}
     rates = {key: value for key, value in RATES.items() if key in known}
-    config = kind.Config(
-        **{**rates, **SETTINGS.get(name, {})}, ego_magnitude=MAGNITUDES[type(problem)]
-    )
-    dims = ObservationDims(ego=problem.features, objects=0)
-    return kind(config, dims, actions=problem.actions), problem
+    spec = flat_spec(name, MAGNITUDES[type(problem)], problem.actions)
+    return kind(kind.Config(**{**rates, **SETTINGS.get(name, {})}), spec), problem
 
 
 @pytest.mark.parametrize("name", AGENTS)

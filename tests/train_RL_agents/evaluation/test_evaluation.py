@@ -12,10 +12,11 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import plain
+from tests.train_RL_agents.agent_samples import make_agent
 from tests.train_RL_agents.evaluation.trajectories import measured, vessel
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.episodes import Evaluation
@@ -148,7 +149,7 @@ def test_stages_that_differ_in_distance_have_records_and_rows_of_their_own(tmp_p
     config, _, _ = load_config(
         overrides=[f"evaluation.stages={stages}", "evaluation.episodes=[1,1,1]"]
     )
-    agent = AGENTS["AC-IQN"](config.algorithm)
+    agent = build_agent(config, "cpu")
     receiver = AnalysisReceiver(tmp_path)
     results = RunEvaluation(config, agent).periodic(receiver, Counters())
     receiver.close()
@@ -175,7 +176,7 @@ def test_leaving_out_finished_worlds_changes_nothing(monkeypatch):
 def saved(tmp_path):
     """A run's folder with one checkpoint of untrained SAC, and its agent."""
     config, _, _ = load_config(agent="SAC", overrides=["evaluation.stages=[[1,0,0,30]]"])
-    agent = AGENTS["SAC"](config.algorithm)
+    agent = build_agent(config, "cpu")
     state = {"step": 5, "config": plain(config), "model": agent.training_state()}
     checkpoint.save(checkpoint.CheckpointFolder(tmp_path / "checkpoints").path(5), state)
     return tmp_path, agent
@@ -192,13 +193,6 @@ def test_a_policy_from_a_folder_a_file_and_the_best(saved):
             assert torch.equal(value, weights[name])
     file.rename(folder / "best.pt")
     assert load_policy(folder)[0].name == "SAC"
-
-
-def test_a_picture_of_several_frames_is_refused(tmp_path, capsys):
-    save_policy(tmp_path / "policy.pt", "AC-IQN", stack_k=2)
-    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--picture", "a.png"]
-    assert evaluate.main(arguments) == 1
-    assert "observes stack_k = 2" in capsys.readouterr().err
 
 
 def test_command_line(saved, tmp_path, capsys):
@@ -279,13 +273,13 @@ def test_files_without_a_policy(tmp_path, capsys, name, content, message):
 
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "SAC", "DQN"])
 def test_published_weights_find_their_agent(tmp_path, name):
-    actor = AGENTS[name]().actor
+    actor = make_agent(name).actor
     own = {key: value for key, value in actor.state_dict().items() if "input_scale" not in key}
     np.savez(tmp_path / "weights.npz", **{key: value.numpy() for key, value in own.items()})
     agent, config = load_policy(tmp_path / "weights.npz")
     assert config.agent == name
     assert name in agent.name
-    assert torch.all(agent.actor.self_input_scale == 1.0)
+    assert torch.all(agent.actor.encoder.self_input_scale == 1.0)
     for key, value in own.items():
         assert torch.equal(agent.actor.state_dict()[key], value)
 

@@ -167,7 +167,7 @@ def test_the_published_planner_acts_under_the_risk_level_of_the_file(tmp_path, r
     else:
         said, tolerance = onnx_metadata(output), 1e-4
         inputs = [part.float() for part in (ego, objects, mask, taus)]
-        (found,) = FORMATS["onnx"].read(output.read_bytes())(inputs)
+        (found,) = FORMATS["onnx"].read(output.read_bytes(), 3)(inputs)
     assert found.shape == (len(ego), 32, 25)
     level = level_by_metadata(said, objects[:, :5], mask[:, :5])
     assert level.max() <= risk.get("cvar", 1.0)
@@ -243,10 +243,10 @@ def test_the_help_tells_the_place_of_the_file(capsys):
 def spoiled(form):
     """Return the format, whose files hold a network that is slightly another one."""
 
-    def write(network, example, description):
+    def write(network, example, parts, description):
         with torch.no_grad():
             next(network.parameters()).mul_(1.01)
-        return form.write(network, example, description)
+        return form.write(network, example, parts, description)
 
     return form._replace(write=write)
 

@@ -6,9 +6,8 @@ import pytest
 import torch
 import yaml
 
-from tests.train_RL_agents.agent_samples import names_by_weights, random_observation
+from tests.train_RL_agents.agent_samples import make_agent, names_by_weights, random_observation
 from tests.train_RL_agents.policy_samples import save_policy
-from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.pretrained import (
     CONFIG,
@@ -30,12 +29,12 @@ def without_scale(network):
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "DQN", "DDPG", "SAC"])
 def test_published_state_dicts(tmp_path, name):
     path = tmp_path / "network_params.pth"
-    own = without_scale(AGENTS[name]().actor)
+    own = without_scale(make_agent(name).actor)
     torch.save(own, path)
     agent, config = load_policy(path)
     assert agent.name == names_by_weights(name)
     assert config.agent in agent.name
-    assert torch.all(agent.actor.self_input_scale == 1.0)
+    assert torch.all(agent.actor.encoder.self_input_scale == 1.0)
     loaded = without_scale(agent.actor)
     assert all(torch.equal(loaded[key], value) for key, value in own.items())
 
@@ -92,7 +91,7 @@ def test_files_that_are_no_state_dict(tmp_path, content, message):
 
 
 def test_published_iqn_draws_its_fractions_for_every_robot_anew(tmp_path, monkeypatch):
-    torch.save(without_scale(AGENTS["IQN"]().actor), tmp_path / "network_params.pth")
+    torch.save(without_scale(make_agent("IQN").actor), tmp_path / "network_params.pth")
     agent, _ = load_policy(tmp_path / "network_params.pth")
     used = []
     forward = agent.actor.forward
@@ -108,7 +107,7 @@ def test_published_iqn_draws_its_fractions_for_every_robot_anew(tmp_path, monkey
     assert used[0].max() < 1.0
     assert torch.equal(used[0], used[1])
     assert not torch.equal(used[0], used[2])
-    trained = AGENTS["IQN"]()
+    trained = make_agent("IQN")
     assert trained.config.random_acting_taus is False
 
 

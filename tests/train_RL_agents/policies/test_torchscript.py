@@ -17,6 +17,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.evaluation import episodes as evaluation_episodes
 from train_RL_agents.policies.interface import acting_network
 from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.published import published_config
 from train_RL_agents.policies.torchscript import METADATA
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -120,7 +121,7 @@ def test_published_files_are_recognised_by_what_they_return(files, tmp_path):
     torch.jit.script(acting_network(own, torch.float64)).save(str(tmp_path / "published.pt"))
     deployed, config = load_policy(tmp_path / "published.pt")
     assert deployed.name == names_by_weights(own.name)
-    assert config.algorithm == AGENTS[config.agent].published_config()
+    assert config.algorithm == published_config(config.agent).algorithm
     assert deployed.discrete == own.discrete
     if config.algorithm == own.config:
         assert acting_alike(own, deployed)

@@ -36,7 +36,7 @@ def small_replay(
     seed: int = 0,
     **config: object,
 ) -> DeviceReplay:
-    layout = TransitionLayout(worlds, robots, ((2,), (2, 3), (2,)), (2,), torch.float32)
+    layout = TransitionLayout(worlds, robots, Observation((2,), (2, 3), (2,)), (2,), torch.float32)
     options = {"capacity": rows * worlds * robots, "gamma": GAMMA} | config
     generator = torch.Generator(device).manual_seed(seed)
     return DeviceReplay(ReplayConfig(**options), layout, device, generator)
@@ -349,7 +349,7 @@ def test_storing_allocates_nothing_that_stays() -> None:
 
 
 def test_discrete_actions_and_single_rows_survive() -> None:
-    layout = TransitionLayout(2, 1, ((3,), (0, 5), (0,)), (), torch.int64)
+    layout = TransitionLayout(2, 1, Observation((3,), (0, 5), (0,)), (), torch.int64)
     replay = DeviceReplay(ReplayConfig(capacity=20), layout, "cpu")
     none = Observation(torch.ones(2, 1, 3), torch.zeros(2, 1, 0, 5), torch.zeros(2, 1, 0))
     flags = torch.zeros(2, 1, dtype=torch.bool)

@@ -10,6 +10,7 @@ from torchrl.data.postprocs import MultiStep
 from torchrl.modules import QValueActor
 from torchrl.objectives import DQNLoss
 
+from marinenav_env.envs.observation import Observation
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
 from train_RL_agents.replay.tensordict_replay import TensorDictReplay
 
@@ -17,7 +18,7 @@ WORLDS, GAMMA = 4, 0.9
 
 
 def make_buffer(rows: int, robots: int, **config: object) -> TensorDictReplay:
-    layout = TransitionLayout(WORLDS, robots, ((3,), (2, 5), (2,)), (), torch.int64)
+    layout = TransitionLayout(WORLDS, robots, Observation((3,), (2, 5), (2,)), (), torch.int64)
     options = {"capacity": rows * WORLDS * robots, "gamma": GAMMA} | config
     generator = torch.Generator().manual_seed(0)
     replay = DeviceReplay(ReplayConfig(**options), layout, "cpu", generator)

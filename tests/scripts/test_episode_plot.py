@@ -1,6 +1,6 @@
-"""The drawing command: pictures and films of an episode file."""
+"""The drawing command: figures and videos of an episode file."""
 
-from dataclasses import replace
+import json
 from pathlib import Path
 
 import imageio.v3 as imageio
@@ -9,9 +9,8 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from marinenav_env.episodes.format import read_episode, write_episode
 from marinenav_env.render import figures
-from scripts import plot_episode
+from scripts import episode as program
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
 
@@ -19,37 +18,34 @@ EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
 @pytest.fixture
 def short(tmp_path) -> Path:
     """The first four decisions of an episode with currents and buoys."""
-    episode = read_episode(EPISODES / "vortex_policy_4r_2o_4c.json")
-    cut = replace(
-        episode,
-        action_history=tuple(actions[:4] for actions in episode.action_history),
-        trajectory=tuple(states[:5] for states in episode.trajectory),
-        recorded=None,
-    )
+    data = json.loads((EPISODES / "vortex_policy_4r_2o_4c.json").read_text())
+    del data["recorded"]
+    for key, length in (("action_history", 4), ("trajectory", 5)):
+        data["robots"][key] = [rows[:length] for rows in data["robots"][key]]
     path = tmp_path / "short.json"
-    write_episode(cut, path)
+    path.write_text(json.dumps(data))
     return path
 
 
-def test_picture_of_the_expected_size(short, tmp_path, capsys):
+def test_figure_of_the_expected_size(short, tmp_path, capsys):
     output = tmp_path / "short.png"
-    assert plot_episode.main([str(short), "--output", str(output), "--dpi", "50"]) == 0
+    assert program.main(["plot", str(short), "--output", str(output), "--dpi", "50"]) == 0
     assert capsys.readouterr().out.strip() == str(output)
     image = imageio.imread(output)
     assert image.shape[:2] == (355, 460)
     assert image[..., :3].std() > 5.0
 
 
-def test_picture_is_named_after_the_episode(short, tmp_path, monkeypatch):
+def test_figure_is_named_after_the_episode(short, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert plot_episode.main([str(short), "--dpi", "20"]) == 0
+    assert program.main(["plot", str(short), "--dpi", "20"]) == 0
     assert (tmp_path / "short.png").is_file()
 
 
 @pytest.mark.parametrize("kind", ["gif", "mp4"])
-def test_film_moves(kind, short, tmp_path):
+def test_video_moves(kind, short, tmp_path):
     output = tmp_path / f"short.{kind}"
-    assert plot_episode.main([str(short), "--output", str(output), "--fps", "4"]) == 0
+    assert program.main(["plot", str(short), "--output", str(output), "--fps", "4"]) == 0
     frames = imageio.imread(output)
     assert frames.shape[1:] == (568, 736, 3)
     assert frames.shape[0] >= 5
@@ -68,7 +64,7 @@ def test_film_moves(kind, short, tmp_path):
 )
 def test_unusable_options_are_named(options, message, short, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert plot_episode.main([str(short), *options]) == 2
+    assert program.main(["plot", str(short), *options]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("x.*"))
 
@@ -76,7 +72,7 @@ def test_unusable_options_are_named(options, message, short, tmp_path, capsys, m
 def test_a_damaged_episode_is_named(tmp_path, capsys):
     path = tmp_path / "damaged.json"
     path.write_text('{"env": {}}')
-    assert plot_episode.main([str(path), "--output", str(tmp_path / "x.png")]) == 2
+    assert program.main(["plot", str(path), "--output", str(tmp_path / "x.png")]) == 2
     assert "key 'robots' is missing" in capsys.readouterr().err
 
 
@@ -87,27 +83,27 @@ class Unfinished(Artist):
         raise RuntimeError("broken on purpose")
 
 
-def test_a_failed_picture_leaves_the_old_one(short, tmp_path, monkeypatch):
+def test_a_failed_figure_leaves_the_old_one(short, tmp_path, monkeypatch):
     figure = Figure()
     figure.add_artist(Unfinished())
-    monkeypatch.setattr(plot_episode, "plot_episode", lambda *_: figure)
+    monkeypatch.setattr(program, "plot_scene", lambda *_: figure)
     output = tmp_path / "drawing.svg"  # a kind that is written while it is drawn
     output.write_text("old")
     with pytest.raises(RuntimeError, match="on purpose"):
-        plot_episode.main([str(short), "--output", str(output)])
+        program.main(["plot", str(short), "--output", str(output)])
     assert output.read_text() == "old"
     assert sorted(tmp_path.iterdir()) == sorted([short, output])
 
 
-def test_a_failed_film_leaves_the_old_one(short, tmp_path, monkeypatch):
+def test_a_failed_video_leaves_the_old_one(short, tmp_path, monkeypatch):
     def frames(*_):
         yield np.zeros((64, 64, 3), dtype=np.uint8)
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(figures, "film_frames", frames)
-    output = tmp_path / "film.mp4"
+    monkeypatch.setattr(figures, "video_frames", frames)
+    output = tmp_path / "video.mp4"
     output.write_text("old")
     with pytest.raises(RuntimeError, match="on purpose"):
-        plot_episode.main([str(short), "--output", str(output)])
+        program.main(["plot", str(short), "--output", str(output)])
     assert output.read_text() == "old"
     assert sorted(tmp_path.iterdir()) == sorted([short, output])

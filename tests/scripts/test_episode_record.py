@@ -1,15 +1,16 @@
 """Recorded episodes of a policy replay, with and without noise, for both kinds of actions."""
 
+import numpy as np
 import pytest
 
 from marinenav_env.episodes.format import read_episode
-from scripts import record_episode, replay_episode
+from scripts import episode as program
 from tests.train_RL_agents.policy_samples import save_policy
 
 
 def record(checkpoint, output, *options):
     arguments = ["--checkpoint", str(checkpoint), "--output", str(output), "--limit", "40"]
-    return record_episode.main([*arguments, "--seed", "4", *options])
+    return program.main(["record", *arguments, "--seed", "4", *options])
 
 
 @pytest.mark.parametrize("noise", ["--noise", "--no-noise"])
@@ -23,16 +24,17 @@ def test_what_is_recorded_replays(tmp_path, capsys, name, noise):
     assert [line.partition(": ")[0] for line in printed] == files
     for file, line in zip(files, printed, strict=True):
         episode = read_episode(file)
-        counts = (episode.robots, len(episode.cores.gamma), len(episode.buoys.r))
+        parts = (episode.lengths, episode.env["cores"]["Gamma"], episode.env["obstacles"]["r"])
+        counts = tuple(map(len, parts))
         assert counts == (5, 4, 4)
-        assert episode.recorded.continuous_action == (name != "Rainbow")
+        assert episode.recorded["continuous_action"] == (name != "Rainbow")
         assert line.partition(": ")[2].startswith(f"{episode.decisions} decisions; ")
         assert sum(int(part.split()[0]) for part in line.split("; ")[1].split(", ")) == 5
-    assert replay_episode.main(files) == 0
+    assert program.main(["replay", *files]) == 0
     verdicts = capsys.readouterr().out.splitlines()[1:5]
     compares_observations = [line.split()[5] != "-" for line in verdicts]
     assert compares_observations == [noise == "--no-noise"] * 4
-    assert replay_episode.main([*files, "--dtype", "float32"]) == 0
+    assert program.main(["replay", *files, "--dtype", "float32"]) == 0
 
 
 def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
@@ -44,11 +46,12 @@ def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
         read_episode(tmp_path / name)
         for name in ("one.json", "episode_4_0.json", "episode_4_1.json")
     )
-    assert one.robots == 4
-    assert one.missions == same.missions
-    assert one.missions != other.missions
-    for first, second in zip(one.action_history, same.action_history, strict=True):
-        assert first == pytest.approx(second, abs=1e-3)
+    assert len(one.lengths) == 4
+    for key in ("start", "goal", "init_theta"):
+        assert one.robots[key] == same.robots[key] != other.robots[key]
+    pairs = zip(one.robots["action_history"], same.robots["action_history"], strict=True)
+    for first, second in pairs:
+        np.testing.assert_allclose(first, second, atol=1e-3)
 
 
 def test_bad_input(tmp_path, capsys):

@@ -1,0 +1,197 @@
+"""What an environment shows and takes: from it networks, replays and exports are built.
+
+An observation is a named tuple of tensors with the same leading dimensions, `[W, R]` worlds and
+robots or `[B]` samples; the first of them is a vector `[..., F]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.observation import EGO_FEATURES, OBJECT_FEATURES, Observation
+from marinenav_env.envs.state import NEAREST_OBJECTS
+
+THRUSTERS = ("left", "right")
+ObservationTensors = tuple[Tensor, ...]
+"""An observation of any environment."""
+
+
+def tuple_like(example: tuple[Any, ...], values: Iterable[Any]) -> Any:
+    """Return the values as a tuple, or as a named one, of the type of the example."""
+    return getattr(type(example), "_make", tuple)(values)
+
+
+class FlatObservation(NamedTuple):
+    """The observation of an environment without objects.
+
+    Attributes:
+        features: `[..., F]`.
+    """
+
+    features: Tensor
+
+
+@dataclass(frozen=True)
+class Features:
+    """The features of a vector.
+
+    Attributes:
+        names: of every feature.
+        units: of every feature.
+        magnitudes: typical ones, by which a network divides, in the features' units.
+        frame: of reference.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    magnitudes: tuple[float, ...]
+    frame: str = "-"
+
+    def __len__(self) -> int:
+        """Return the number of features."""
+        return len(self.names)
+
+    def draw(self, *shape: int, generator: torch.Generator) -> Tensor:
+        """Draw vectors `[*shape, F]` of the typical magnitudes."""
+        drawn = torch.randn(*shape, len(self), generator=generator)
+        return drawn * torch.tensor(self.magnitudes)
+
+    def describe(self) -> dict[str, Any]:
+        """Return names, units and frame as JSON values."""
+        return {"features": self.names, "units": self.units, "frame": self.frame}
+
+
+@dataclass(frozen=True)
+class FlatSpec:
+    """One vector, as a :class:`FlatObservation`."""
+
+    features: Features
+
+    keys = ("observation",)
+    """Names of an observation's tensors in a TensorDict and in exports."""
+
+    @property
+    def shapes(self) -> FlatObservation:
+        """Shape of the tensor, without leading dimensions."""
+        return FlatObservation((len(self.features),))  # type: ignore[arg-type]
+
+    def draw(self, rows: int, generator: torch.Generator) -> FlatObservation:
+        """Draw observations `[rows, ...]` of typical magnitudes."""
+        return FlatObservation(self.features.draw(rows, generator=generator))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what an exported file says of each tensor, as JSON values."""
+        shape = {"name": self.keys[0], "shape": ["B", len(self.features)]}
+        return [shape | self.features.describe()]
+
+
+@dataclass(frozen=True)
+class EntitySpec:
+    """A robot and the objects around it, nearest first, as an :class:`Observation`.
+
+    Attributes:
+        ego: features of the robot itself, in one frame.
+        objects: features of an object; the first two are its position relative to the robot.
+        rows: objects K of one frame.
+        frames: decisions k in an observation, the newest first.
+        own_radius: of the robot, m.
+    """
+
+    ego: Features
+    objects: Features
+    rows: int
+    frames: int
+    own_radius: float
+
+    keys = ("self", "objects", "mask")
+    """Names of an observation's tensors in a TensorDict and in exports."""
+
+    @property
+    def shapes(self) -> Observation:
+        """Shapes of the tensors, without leading dimensions."""
+        rows = self.rows * self.frames
+        ego, objects = len(self.ego) * self.frames, len(self.objects)
+        return Observation((ego,), (rows, objects), (rows,))  # type: ignore[arg-type]
+
+    def draw(self, rows: int, generator: torch.Generator) -> Observation:
+        """Draw observations `[rows, ...]` of typical magnitudes; the first sees no object."""
+        ego = self.ego.draw(rows, self.frames, generator=generator).flatten(1)
+        objects = self.objects.draw(rows, self.rows * self.frames, generator=generator)
+        mask = (torch.rand(objects.shape[:-1], generator=generator) < 0.7).float()
+        mask[0] = 0.0
+        return Observation(ego, objects * mask.unsqueeze(-1), mask)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what an exported file says of each tensor, as JSON values."""
+        parts = [
+            self.ego.describe() | {"history": f"{self.frames} decisions, the newest first"},
+            self.objects.describe() | {"order": "nearest first, padding 0"},
+            {"meaning": "1 for an object, 0 for padding"},
+        ]
+        return [
+            {"name": key, "shape": ["B", *shape]} | part
+            for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
+        ]
+
+
+ObservationSpec = EntitySpec | FlatSpec
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """Index of an action, or a vector in [-1, 1].
+
+    Attributes:
+        discrete: an index `[...]` int64 rather than coordinates `[..., A]`.
+        size: number of indices, or of coordinates A.
+        meaning: what an exported file says of it, as JSON values.
+    """
+
+    discrete: bool
+    size: int
+    meaning: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """What an environment shows to a robot, and what it takes from it."""
+
+    observation: ObservationSpec
+    action: ActionSpec
+
+
+def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSpec:
+    """Return the description of `MarineNavEnv` with these arguments."""
+    vessel = config.vessel
+    frame = "body frame, x forward, y starboard; velocities over ground"
+    observation = EntitySpec(
+        ego=Features(
+            EGO_FEATURES,
+            ("m", "m", "m/s", "m/s", "rad/s", "N", "N"),
+            (20.0, 20.0, 1.0, 1.0, 0.5, 500.0, 500.0),
+            frame,
+        ),
+        objects=Features(
+            OBJECT_FEATURES, ("m", "m", "m/s", "m/s", "m"), (10.0, 10.0, 1.0, 1.0, 2.0), frame
+        ),
+        rows=NEAREST_OBJECTS,
+        frames=stack_k,
+        own_radius=vessel.radius,
+    )
+    meaning: dict[str, Any] = {"decision_s": vessel.dt * vessel.substeps}
+    if discrete:
+        left, right = vessel.left_thrust_rates, vessel.right_thrust_rates
+        meaning |= {
+            "index": f"left choice * {len(right)} + right choice",
+            "left_thrust_rates_n_per_s": left,
+            "right_thrust_rates_n_per_s": right,
+        }
+        return EnvSpec(observation, ActionSpec(True, len(left) * len(right), meaning))
+    meaning |= {"order": ", ".join(THRUSTERS), "largest_rate_n_per_s": vessel.max_thrust_rate}
+    return EnvSpec(observation, ActionSpec(False, len(THRUSTERS), meaning))

@@ -1,0 +1,237 @@
+"""Tracks: what happened in one episode per world, as tensors on the simulator's device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_ACTIVE
+from marinenav_env.kernel.state import WORLD_RUNNING
+from marinenav_env.stepper import Stepper
+
+Policy = Callable[[Observation], Tensor]
+"""Observations [W, R, ...] in, actions [W, R, 2] or [W, R] (indices) out."""
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """One episode of W worlds with R robot slots over N decisions.
+
+    What a robot does not take part in says nothing: rewards and flags are then zero, and rows of
+    `robot` repeat the last one.
+
+    Attributes:
+        fields: names of the columns of `robot`; in the simulator's unit each.
+        robot: [N+1, W, R, F], row 0 after the reset, row t after decision t.
+        acted: [N, W, R] bool, robots that took part in the decision.
+        action: [N, W, R, 2], or [N, W, R] indices, as given to the environment.
+        reward: [N, W, R].
+        terminated: [N, W, R] bool, robots that collided or reached their goal.
+        truncated: [N, W, R] bool, robots whose world ended before they did.
+        buoys: [W, B, 3], x, y, radius (m); zero in an empty slot.
+        vortices: [W, V, 3], x, y (m), circulation (m^2/s); zero in an empty slot.
+        decision_time: duration of a decision (s).
+        hull_radius: collision radius of a robot (m).
+        observation: of the rows of `robot`, with leading dimensions [N+1, W, R]; None if not kept.
+    """
+
+    fields: tuple[str, ...]
+    robot: Tensor
+    acted: Tensor
+    action: Tensor
+    reward: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    buoys: Tensor
+    vortices: Tensor
+    decision_time: float
+    hull_radius: float
+    observation: Observation | None = None
+
+    def field(self, name: str) -> Tensor:
+        """View [N+1, W, R] of a column of `robot`."""
+        return self.robot[..., self.fields.index(name)]
+
+    @property
+    def placed(self) -> Tensor:
+        """[W, R] bool, slots with a robot: it acts in the first decision, if there is one."""
+        return self.acted[0] if len(self.acted) else torch.ones_like(self.collided)
+
+    @property
+    def present(self) -> Tensor:
+        """[N+1, W, R] bool, rows that count: the start, and then the decisions it acted in."""
+        return torch.cat((self.placed[None], self.acted))
+
+    @property
+    def collision(self) -> Tensor:
+        """[N, W, R] bool, the decision ended in a collision of the robot."""
+        return self.terminated & (self.field("contact")[1:] > 0)
+
+    @property
+    def collided(self) -> Tensor:
+        """[W, R] bool."""
+        return self.collision.any(0)
+
+    @property
+    def reached(self) -> Tensor:
+        """[W, R] bool, reached its goal without a collision."""
+        return (self.terminated & ~self.collision).any(0)
+
+    @property
+    def success(self) -> Tensor:
+        """[W] bool, every robot of the world reached its goal, none collided."""
+        return (self.reached | ~self.placed).all(-1) & self.placed.any(-1)
+
+    @property
+    def length(self) -> Tensor:
+        """[W] int64, decisions until the world's last robot ended, N at most."""
+        return self.acted.any(-1).sum(0)
+
+    def worlds(self, index: Tensor | slice | list[int]) -> Tracks:
+        """Tracks of some worlds.
+
+        Args:
+            index: whole numbers, or [W] bool.
+        """
+        by_time = ("robot", "acted", "action", "reward", "terminated", "truncated")
+        parts = {name: getattr(self, name)[:, index] for name in by_time}
+        if self.observation is not None:
+            parts["observation"] = Observation(*(part[:, index] for part in self.observation))
+        return replace(self, buoys=self.buoys[index], vortices=self.vortices[index], **parts)
+
+
+@torch.no_grad()
+def record_tracks(
+    env: MarineNavEnv,
+    policy: Policy,
+    decisions: int,
+    *,
+    reset: bool = True,
+    observations: bool = False,
+    look_interval: int | None = None,
+) -> Tracks:
+    """Let a policy steer one episode in every world, and keep what happens.
+
+    Nothing is allocated and nothing reads the device between two decisions, unless looks are asked
+    for. Robots that collided or arrived leave; a finished world stays as it is.
+
+    Args:
+        env: the environment, of any dtype and either kind of action.
+        policy: gives the actions.
+        decisions: N, at least 1.
+        reset: place all worlds anew; False takes them as they stand.
+        observations: keep the observations too.
+        look_interval: decisions between two looks whether all worlds are over, which then ends the
+            recording; None never looks.
+
+    Returns:
+        The tracks of N decisions, or fewer if a look found all worlds over.
+
+    Raises:
+        ValueError: there is no decision to take, or an action has another shape.
+    """
+    if decisions < 1:
+        raise ValueError(f"decisions is {decisions}: give 1 or more")
+    stepper = Stepper(env, restarts=False)
+    now = stepper.reset() if reset else stepper.observe()
+    tracks = _allocate(env, decisions, observations)
+    _write_row(tracks, 0, env, now.obs)
+    for decision in range(decisions):
+        if look_interval and decision % look_interval == 0 and not env.alive.any():
+            return _first(tracks, decision)
+        action = policy(now.obs)
+        if action.shape != tracks.action.shape[1:]:
+            raise ValueError(
+                f"the policy's action has shape {tuple(action.shape)}: give"
+                f" {tuple(tracks.action.shape[1:])}"
+            )
+        following = stepper.step(tracks.action[decision].copy_(action))
+        for name in ("acted", "reward", "terminated", "truncated"):
+            getattr(tracks, name)[decision].copy_(getattr(following, name))
+        now = stepper.advance()
+        _write_row(tracks, decision + 1, env, now.obs)
+    return tracks
+
+
+def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
+    """Zeroed tracks with the environment's buoys and vortices as they stand."""
+    worlds, robots, state, vessel = env.worlds, env.robots, env.state, env.config.vessel
+    place = {"device": env.device}
+    action = env.action_spec["robots", "action"]
+
+    def flag() -> Tensor:
+        return torch.zeros(decisions, worlds, robots, dtype=torch.bool, **place)
+
+    def real(*shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=env.real_dtype, **place)
+
+    def objects(rows: Tensor, count: str) -> Tensor:
+        slots = torch.arange(rows.shape[1], **place)
+        there = slots < state.world_field(count)[:worlds, None]
+        return rows[..., :worlds].permute(2, 1, 0).where(there[..., None], 0.0).contiguous()
+
+    kept = None
+    if observations:
+        shapes = (part.shape for part in env.make_buffers().obs)
+        kept = Observation(*(real(decisions + 1, *shape) for shape in shapes))
+    return Tracks(
+        fields=ROBOT_FIELDS,
+        robot=real(decisions + 1, worlds, robots, len(ROBOT_FIELDS)),
+        acted=flag(),
+        action=torch.zeros((decisions, *action.shape), dtype=action.dtype, **place),
+        reward=real(decisions, worlds, robots),
+        terminated=flag(),
+        truncated=flag(),
+        buoys=objects(state.buoy, "buoys"),
+        vortices=objects(state.vortex, "vortices"),
+        decision_time=vessel.dt * vessel.substeps,
+        hull_radius=vessel.radius,
+        observation=kept,
+    )
+
+
+def _write_row(tracks: Tracks, row: int, env: MarineNavEnv, seen: Observation) -> None:
+    tracks.robot[row].copy_(env.state.robot[..., : env.worlds].permute(2, 1, 0))
+    if tracks.observation is not None:
+        for kept, part in zip(tracks.observation, seen, strict=True):
+            kept[row].copy_(part)
+
+
+def _first(tracks: Tracks, decisions: int) -> Tracks:
+    """Views of the first decisions."""
+    by_decision = ("acted", "action", "reward", "terminated", "truncated")
+    parts = {name: getattr(tracks, name)[:decisions] for name in by_decision}
+    if tracks.observation is not None:
+        parts["observation"] = Observation(*(part[: decisions + 1] for part in tracks.observation))
+    return replace(tracks, robot=tracks.robot[: decisions + 1], **parts)
+
+
+def place_worlds(
+    env: MarineNavEnv,
+    robot: Tensor,
+    alive: Tensor,
+    buoys: Tensor,
+    vortices: Tensor,
+) -> None:
+    """Set all worlds of an environment to given states, each at the start of its episode.
+
+    Args:
+        env: of W worlds with R, B and V slots.
+        robot: [W, R, F], columns as in `Tracks.robot`; of any dtype, as all that follow.
+        alive: [W, R] bool, robots under way; the others are gone.
+        buoys: [W, B, 3], x, y, radius (m).
+        vortices: [W, V, 3], x, y (m), circulation (m^2/s).
+    """
+    state, worlds = env.state, env.worlds
+    for rows, given in ((state.robot, robot), (state.buoy, buoys), (state.vortex, vortices)):
+        rows[..., :worlds].copy_(given.permute(2, 1, 0))
+    state.status[:, :worlds].copy_(alive.T * STATUS_ACTIVE)
+    env.alive.copy_(alive)
+    counts = {**env.slots._asdict(), "step": 0, "end": WORLD_RUNNING}
+    for name, count in counts.items():
+        state.world_field(name)[:worlds] = count

@@ -1,0 +1,362 @@
+"""Checks the project on a machine with a GPU, in under ten minutes: scripts/gpu_check.sh [FOLDER].
+
+Builds the CUDA operators with the torch that is there, runs the CUDA tests, compute-sanitizer's
+memcheck and initcheck and a short training of every agent, and measures. FOLDER (else $OUT, else
+docs/benchmarks) gets gpu_check.json (device, commit, command, every check), gpu_bench.json,
+gpu_training.json, gpu_replay.json and gpu_check.log. Files of these names that lie there go first;
+the new ones are written anew after every check and every row of bench.py, so that what stops the
+program loses only what it was at.
+
+Variables: PYTHONPATH may hold packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the
+time for everything; GPU_CHECK_ONLY="NAME ..." leaves out all checks but the build and these, to
+repeat what a first run had no time for, into a folder of its own; MARINENAV_COMMIT is the commit to
+record where the copy has no history.
+
+Exit status: 0, and what was not checked is said; 1 if a check failed or a signal stopped the
+program; 2 if this machine cannot run the checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import multiprocessing
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from marinenav_env.files import write_atomically, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 530
+"""Time for everything; a check gets no more of it than is left."""
+STOPPING_S = 5
+"""What is asked to end has so long before it is killed."""
+RECORDS = ("gpu_check.json", "gpu_bench.json", "gpu_training.json", "gpu_replay.json")
+LOG = "gpu_check.log"
+ALWAYS = {"build", "operators"}
+"""Nothing else can be checked without these."""
+
+# What the build, scripts/bench.py, train.py and CUDA_TESTS import; pytest comes last.
+NEEDED = (
+    "torch",
+    "torchrl",
+    "tensordict",
+    "numpy",
+    "gymnasium",
+    "omegaconf",
+    "yaml",
+    "rich",
+    "tqdm",
+    "tensorboard",
+    "matplotlib",
+    "PIL",
+    "imageio",
+    "scipy",
+    "packaging",
+    "setuptools",
+    "pytest",
+)
+# The files with tests that `pytest -k cuda` selects; the others need more packages.
+CUDA_TESTS = (
+    "tests/test_build.py",
+    "tests/marinenav_env",
+    "tests/train_RL_agents/training/test_learner.py",
+    "tests/train_RL_agents/replay/test_sum_tree.py",
+    "tests/train_RL_agents/replay/test_buffer.py",
+    "tests/train_RL_agents/run/test_resume.py",
+    "tests/train_RL_agents/training/test_trainer.py",
+)
+
+
+class Check(NamedTuple):
+    """A command that has to succeed within its time; words in braces are filled in."""
+
+    name: str
+    limit_s: int
+    command: str
+
+
+# torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
+SANITIZER = (
+    "env PYTORCH_NO_CUDA_MEMORY_CACHING=1 {sanitizer} --report-api-errors no --error-exitcode 99"
+    " --tool %s {python} scripts/checks/sanitizer_run.py"
+)
+TRAIN = (
+    "{python} train_RL_agents/train.py --agent %s --device cuda --output {scratch}/%s worlds=512"
+    " total_steps=100000 updates.samples_per_insert=0.25 updates.batch_size=1024"
+    " log.interval_steps=20000 evaluation.final_episodes=10"
+)
+BENCH = "{python} scripts/bench.py --device cuda --modes"
+STEP = "--worlds 1 16 256 4096 65536 --repeats 5 --seconds 0.1 --max-mem-delta 1048576"
+
+
+def groups(agents: Sequence[str]) -> list[list[Check]]:
+    """Return the checks, in groups that run side by side; those that measure are alone."""
+    build = "env FORCE_CUDA=1 NO_CUDA= TORCH_CUDA_ARCH_LIST={architecture} {python} setup.py"
+    loads = "'from marinenav_env.envs.checks import check_device; check_device(\"cuda\")'"
+    tests = "{python} -m pytest -q -p no:cacheprovider -k cuda"
+    replay = "{python} scripts/bench/replay.py --device cuda --json {folder}/gpu_replay.json"
+    training = f"{BENCH} train --repeats 3 --seconds 1 --json {{folder}}/gpu_training.json"
+    return [
+        [Check("build", 180, f"{build} --quiet build_ext --inplace")],
+        [Check("operators", 30, f"{{python}} -c {loads}")],
+        [
+            Check("tests", 180, " ".join((tests, *CUDA_TESTS))),
+            *(Check(tool, 180, SANITIZER % tool) for tool in ("memcheck", "initcheck")),
+        ],
+        [Check(f"train_{agent}", 100, TRAIN % (agent, agent)) for agent in agents],
+        [Check("bench", 120, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
+        [Check("bench_training", 130, training)],
+        [Check("bench_replay", 60, replay)],
+    ]
+
+
+class UnsuitableMachineError(Exception):
+    """The checks cannot run here; the message says what helps."""
+
+
+def problem() -> str | None:
+    """Return why this machine cannot run the checks, and what helps; None if it can."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        return f"torch cannot be imported ({error}): install a CUDA build, or set PYTHONPATH"
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is built without CUDA: install a CUDA build of it"
+    if not torch.cuda.is_available():
+        return "torch finds no CUDA device: run this on a machine with an NVIDIA GPU and its driver"
+    for name in NEEDED[1:]:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            return f"{name} cannot be imported ({error}): install it, or set PYTHONPATH"
+    return None
+
+
+def describe() -> tuple[dict[str, object], str, list[str]]:
+    """Return what the record begins with, the GPU's architecture such as 9.0, and the agents.
+
+    Raises:
+        UnsuitableMachineError: the machine cannot run the checks.
+    """
+    found = problem()
+    if found is not None:
+        raise UnsuitableMachineError(found)
+    import torch
+
+    from scripts.bench.machine import record_head
+    from train_RL_agents.agents.registry import AGENTS
+
+    architecture = ".".join(map(str, torch.cuda.get_device_capability()))
+    return record_head(torch.device("cuda")), architecture, list(AGENTS)
+
+
+def find_sanitizer() -> str | None:
+    """Return the path of compute-sanitizer, or None."""
+    homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+    places = [os.environ.get("PATH", ""), *(f"{home}/bin" for home in homes if home)]
+    return shutil.which("compute-sanitizer", path=os.pathsep.join(places))
+
+
+class Run:
+    """Runs checks, and writes the record anew after each.
+
+    Args:
+        head: what the record begins with.
+        words: what stands for the words in braces in a command; None for what is not there.
+        only: names of the checks to run beside `ALWAYS`; empty for all.
+        limit_s: time for everything.
+    """
+
+    def __init__(
+        self,
+        head: Mapping[str, object],
+        words: Mapping[str, object],
+        only: Sequence[str],
+        limit_s: int,
+    ) -> None:
+        self.head, self.words, self.only, self.limit_s = head, words, only, limit_s
+        self.folder, self.scratch = Path(words["folder"]), Path(words["scratch"])
+        self.begun = time.monotonic()
+        self.results: list[dict[str, object]] = []
+
+    def seconds(self) -> int:
+        """Return the time since the beginning [s]."""
+        return int(time.monotonic() - self.begun)
+
+    def named(self, status: str) -> list[str]:
+        """Return the names of the checks that ended with this status."""
+        return [result["name"] for result in self.results if result["status"] == status]
+
+    async def all(self, planned: Sequence[Sequence[Check]]) -> None:
+        """Run the groups one after another; ends where one of `ALWAYS` fails."""
+        for group in planned:
+            await asyncio.gather(*map(self.one, group))
+            if ALWAYS & set(self.named("failed") + self.named("skipped")):
+                return
+
+    async def one(self, check: Check) -> None:
+        """Run one check within its time and the time left, and note what came of it."""
+        limit = min(check.limit_s, self.limit_s - self.seconds())
+        if self.only and check.name not in {*self.only, *ALWAYS}:
+            self.note(check.name, "skipped", 0, "GPU_CHECK_ONLY leaves it out")
+        elif "{sanitizer}" in check.command and self.words["sanitizer"] is None:
+            self.note(check.name, "skipped", 0, "compute-sanitizer is not installed")
+        elif limit < 1:
+            self.note(check.name, "skipped", 0, f"no time was left of {self.limit_s} s")
+        else:
+            await self._start(check, limit)
+
+    async def _start(self, check: Check, limit: int) -> None:
+        log, begun = self.scratch / f"{check.name}.log", self.seconds()
+        command = [word.format(**self.words) for word in shlex.split(check.command)]
+        why = "stopped by a signal"
+        with log.open("w") as output:
+            print("$", shlex.join(command), file=output, flush=True)
+            process = await asyncio.create_subprocess_exec(
+                *command, stdout=output, stderr=output, cwd=ROOT, start_new_session=True
+            )
+            try:
+                status = await asyncio.wait_for(process.wait(), limit)
+                why = f"exit status {status}" if status else ""
+            except TimeoutError:
+                why = f"not finished within {limit} s"
+            finally:
+                await end(process)
+                self._conclude(check.name, self.seconds() - begun, why, log)
+
+    def _conclude(self, name: str, seconds: int, why: str, log: Path) -> None:
+        text = log.read_text(errors="replace")
+        unsupported = "Device not supported" in text or "not supported on this device" in text
+        if not why:
+            self.note(name, "passed", seconds)
+        elif name in ("memcheck", "initcheck") and unsupported:
+            self.note(name, "skipped", seconds, "compute-sanitizer does not support this device")
+        else:
+            self.note(name, "failed", seconds, why)
+            tail = "\n".join(text.splitlines()[-25:])
+            print(f"gpu_check: the end of what {name} printed:\n{tail}", file=sys.stderr)
+
+    def note(self, name: str, status: str, seconds: int, text: str = "") -> None:
+        """Take a result, passed, failed or skipped, with its reason."""
+        self.results.append({"name": name, "status": status, "seconds": seconds, "text": text})
+        print(f"gpu_check: {name} {status} ({seconds} s){text and f': {text}'}", flush=True)
+        self.write(complete=False)
+
+    def write(self, *, complete: bool) -> None:
+        """Write gpu_check.json and gpu_check.log as far as there is something."""
+        record = {**self.head, "seconds": self.seconds(), "complete": complete}
+        write_json(self.folder / RECORDS[0], record | {"checks": self.results})
+        logs = sorted(self.scratch.glob("*.log"))
+        text = b"".join(f"== {log.stem}\n".encode() + log.read_bytes() for log in logs)
+        write_atomically(self.folder / LOG, lambda file: file.write(text))
+
+    def verdict(self, *, stopped: bool) -> int:
+        """Print what came of the checks; return the exit status."""
+        output, failed, skipped = (
+            self.folder / RECORDS[0],
+            self.named("failed"),
+            self.named("skipped"),
+        )
+        if skipped:
+            print(f"gpu_check: not checked: {', '.join(skipped)}")
+        if stopped:
+            print(
+                f"gpu_check: error: stopped by a signal after {self.seconds()} s", file=sys.stderr
+            )
+        if failed:
+            print(f"gpu_check: error: failed: {', '.join(failed)}; see {output}", file=sys.stderr)
+        if failed or stopped:
+            return 1
+        print(f"gpu_check: passed in {self.seconds()} s; see {output}")
+        return 0
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """End a process and all that it started, if it runs."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.returncode is None:
+            os.killpg(process.pid, number)
+            await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=STOPPING_S)
+
+
+async def run(checks: Run, planned: Sequence[Sequence[Check]]) -> int:
+    """Run the checks until they end or a signal comes; return the exit status."""
+    work = asyncio.ensure_future(checks.all(planned))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    await asyncio.wait([work])
+    stopped = work.cancelled()
+    if not stopped:
+        work.result()
+    checks.write(complete=not stopped)
+    return checks.verdict(stopped=stopped)
+
+
+def clear(folder: Path, only: Sequence[str], planned: Sequence[Sequence[Check]]) -> None:
+    """Remove an earlier run's records.
+
+    Raises:
+        UnsuitableMachineError: a name in GPU_CHECK_ONLY is unknown, or it would lose the records.
+    """
+    known = [check.name for group in planned for check in group if check.name not in ALWAYS]
+    for name in only:
+        if name not in known:
+            raise UnsuitableMachineError(
+                f"GPU_CHECK_ONLY names {name}: give some of {' '.join(known)}"
+            )
+    if only and (folder / RECORDS[0]).exists():
+        raise UnsuitableMachineError(
+            f"{folder} holds a run's records, which GPU_CHECK_ONLY would replace: name another"
+            " folder"
+        )
+    for name in (*RECORDS, LOG):
+        (folder / name).unlink(missing_ok=True)
+
+
+def main() -> int:
+    """Run the checks; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/gpu_check.sh",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    default = Path(os.environ.get("OUT") or ROOT / "docs" / "benchmarks")
+    parser.add_argument("folder", nargs="?", type=Path, default=default, help="for the records")
+    folder = parser.parse_args().folder.resolve()
+    begun = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    only = os.environ.get("GPU_CHECK_ONLY", "").split()
+    limit_s = int(os.environ.get("GPU_CHECK_LIMIT_S", LIMIT_S))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
+            head, architecture, agents = child.submit(describe).result()
+        planned = groups(agents)
+        clear(folder, only, planned)
+    except (OSError, UnsuitableMachineError) as error:
+        print(f"gpu_check: error: {error}", file=sys.stderr)
+        return 2
+    head |= {"command": shlex.join(("scripts/gpu_check.sh", *sys.argv[1:])), "time": begun}
+    with tempfile.TemporaryDirectory(prefix="gpu_check.") as scratch:
+        words = {
+            "python": os.environ.get("PYTHON") or sys.executable,
+            "architecture": architecture,
+            "sanitizer": find_sanitizer(),
+            "folder": folder,
+            "scratch": scratch,
+        }
+        return asyncio.run(run(Run(head, words, only, limit_s), planned))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""The simulator's parameters: an impossible one names its field, its value and the remedy."""
+
+import dataclasses
+import math
+
+import pytest
+
+from marinenav_env.config import (
+    ColregsConfig,
+    EnvConfig,
+    EpisodeConfig,
+    PerceptionConfig,
+    RewardConfig,
+    ScenarioConfig,
+)
+from marinenav_env.fields import ConfigError
+from marinenav_env.vessels import VesselConfig
+from marinenav_env.water import CurrentConfig
+
+IMPOSSIBLE = [
+    (VesselConfig, {"dt": 0.0}, r"dt is 0\.0: give more than 0\.0 \[s\]"),
+    (VesselConfig, {"substeps": 0}, r"substeps is 0: give 1 or more"),
+    (VesselConfig, {"substeps": 2**24 + 1}, r"substeps is 16777217: give 16777216 or less"),
+    (VesselConfig, {"substeps": 2.5}, r"substeps is 2\.5 \(float\): give a whole number"),
+    (VesselConfig, {"radius": -1.0}, r"radius is -1\.0: give more than 0\.0 \[m\]"),
+    (VesselConfig, {"mass": 10.0}, r"mass is 10\.0: the mass must exceed"),
+    (VesselConfig, {"izz": -1000.0}, r"izz is -1000\.0: the inertia must exceed"),
+    (
+        VesselConfig,
+        {"y_dot_r": -1100.0, "n_dot_v": -520.0},
+        r"y_dot_r is -1100\.0: y_dot_r \* n_dot_v .* = 572000\.0, or the mass matrix",
+    ),
+    (VesselConfig, {"y_dot_r": 900.0, "n_dot_v": 900.0}, r"y_dot_r is 900\.0: .*indefinite"),
+    (VesselConfig, {"min_thrust": 2000.0}, r"min_thrust is 2000\.0: must be below max"),
+    (VesselConfig, {"left_thrust_rates": (0.0,)}, r"left_thrust_rates is \(0\.0,\): give 5"),
+    (VesselConfig, {"right_thrust_rates": (0, 0, 0, 0, math.nan)}, "right_thrust_rates is nan"),
+    (PerceptionConfig, {"range": 0.0}, r"range is 0\.0: give more than"),
+    (PerceptionConfig, {"angle": 7.0}, r"angle is 7\.0: give 6\.28.* or less \[rad\]"),
+    (PerceptionConfig, {"angle": 0.0}, r"angle is 0\.0: give more than"),
+    (PerceptionConfig, {"position_std": -0.1}, r"position_std is -0\.1: give 0\.0 or more \[m\]"),
+    (PerceptionConfig, {"radius_kappa": -1.0}, r"radius_kappa is -1\.0: give 0\.0 or more$"),
+    (PerceptionConfig, {"radius_mean_ratio": 1.5}, r"radius_mean_ratio is 1\.5: give 1\.0 or less"),
+    (PerceptionConfig, {"radius_mean_ratio": 0.49}, r"radius_mean_ratio is 0\.49: give 0\.5 or"),
+    (ScenarioConfig, {"width": 9.0}, r"width is 9\.0: the map must be wider than"),
+    (ScenarioConfig, {"buoy_radius_min": 2.0}, r"buoy_radius_min is 2\.0: must not exceed buoy_r"),
+    (ScenarioConfig, {"buoy_radius_min": 0.0}, r"buoy_radius_min is 0\.0: give more than 0"),
+    (ScenarioConfig, {"placement_tries": 0}, r"placement_tries is 0: give 1 or more \[tries\]"),
+    (ScenarioConfig, {"placement_tries": 2**16}, r"placement_tries is 65536: give 65535 or less"),
+    (ScenarioConfig, {"placement_tries": 9.5}, r"placement_tries is 9\.5 .*: give a whole number"),
+    (ScenarioConfig, {"clear_radius": -1.0}, r"clear_radius is -1\.0: give 0\.0 or more"),
+    (ColregsConfig, {"margin": -1.0}, r"margin is -1\.0: give 0\.0 or more"),
+    (ColregsConfig, {"crossing_x_max": 0.0}, r"crossing_x_max is 0\.0: give more than"),
+    (RewardConfig, {"goal_distance": 0.0}, r"goal_distance is 0\.0: give more than"),
+    (RewardConfig, {"goal": math.nan}, "goal is nan: give a finite number"),
+    (RewardConfig, {"goal": math.inf}, "goal is inf: give a finite number"),
+    (RewardConfig, {"goal": "far"}, r"goal is 'far' \(str\): give a number"),
+    (CurrentConfig, {"core_radius": 0.0}, r"core_radius is 0\.0: give more than"),
+    (CurrentConfig, {"edge_speed_min": 4.0}, r"edge_speed_min is 4\.0: must not exceed"),
+    (EpisodeConfig, {"max_steps": 0}, r"max_steps is 0: give 1 or more \[decisions\]"),
+    (EpisodeConfig, {"max_steps": 2**31}, r"max_steps is 2147483648: give 16777216 or less"),
+    (EpisodeConfig, {"max_steps": True}, r"max_steps is True \(bool\): give a whole number"),
+]
+
+
+@pytest.mark.parametrize(("group", "values", "message"), IMPOSSIBLE)
+def test_impossible_parameter(group, values, message):
+    with pytest.raises(ConfigError, match=rf"^{group.__name__}\.{message}"):
+        group(**values)
+
+
+def test_every_parameter_has_unit_and_source():
+    for group in vars(EnvConfig()).values():
+        for field in dataclasses.fields(group):
+            assert field.metadata["unit"], field.name
+            assert field.metadata["source"], field.name

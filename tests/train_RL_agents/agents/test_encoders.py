@@ -1,0 +1,124 @@
+"""Encoders: the environment's description chooses one, and every algorithm works with any."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from marinenav_env.envs.spec import FlatObservation
+from marinenav_env.fields import ConfigError
+from tests.host_reads import no_host_reads
+from tests.train_RL_agents.agent_samples import (
+    MARINE,
+    flat_spec,
+    make_agent,
+    random_observation,
+    spec_for,
+)
+from train_RL_agents.agents.encoders import EntityEncoder, FlatEncoder, make_encoder
+from train_RL_agents.agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.agents.quantiles import QuantileConfig, RiskAdjusted, distort
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.policies.interface import acting_network, call, call_inputs
+from train_RL_agents.replay.buffer import DeviceReplay
+from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout
+
+MAGNITUDES = (2.4, 2.0, 0.2, 2.0)
+WORLDS, ACTIONS = 6, 3
+
+
+def flat(name: str):
+    return flat_spec(name, MAGNITUDES, ACTIONS)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_learns_from_a_flat_observation(name):
+    agent = make_agent(name, spec=flat(name))
+    policy = PolicyWrapper(agent, (WORLDS, 1), epsilon=0.5)
+    obs = random_observation(WORLDS, 1, spec=agent.spec.observation)
+    action = policy.explore(obs)
+    assert action.shape == ((WORLDS, 1) if agent.discrete else (WORLDS, 1, ACTIONS))
+    config = ReplayConfig(capacity=60, n_step=1, prioritized=agent.config.prioritized)
+    replay = DeviceReplay(config, TransitionLayout.of(obs, action), "cpu")
+    reward, flag = torch.randn(WORLDS, 1), torch.zeros(WORLDS, 1, dtype=torch.bool)
+    replay.store(obs, action, reward, ~flag, flag, flag, obs)
+    batch = replay.sample(8)
+    assert isinstance(batch.obs, FlatObservation)
+    assert batch.obs.features.shape == (8, 4)
+    before = [p.clone() for p in agent.policy_network.encoder.parameters()]
+    with no_host_reads():
+        metrics = agent.update(batch)
+    assert metrics["critic_loss"].isfinite()
+    after = agent.policy_network.encoder.parameters()
+    assert all(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_network_to_export_takes_a_flat_observation(name):
+    agent = make_agent(name, spec=flat(name))
+    spec = agent.spec.observation
+    observation = spec.draw(5, torch.Generator().manual_seed(0))
+    (entry,) = spec.describe()
+    assert entry["shape"] == ["B", 4]
+    inputs = call_inputs(agent, observation, torch.float64)
+    first, *_ = call(acting_network(agent, torch.float64), inputs, len(observation))
+    assert first.shape[0] == 5
+    assert first.isfinite().all()
+
+
+def test_the_description_chooses_the_encoder():
+    assert isinstance(make_encoder(flat("DQN").observation), FlatEncoder)
+    assert isinstance(make_encoder(spec_for("DQN").observation), EntityEncoder)
+
+
+def test_a_flat_observation_is_divided_by_its_magnitudes():
+    spec = flat("DQN").observation
+    own, plain = make_encoder(spec), make_encoder(spec, (1.0,))
+    state = own.state_dict() | {"observation_input_scale": torch.ones(4)}
+    plain.load_state_dict(state)
+    observation = random_observation(3, spec=spec)
+    divided = FlatObservation(observation.features / torch.tensor(MAGNITUDES))
+    torch.testing.assert_close(own(observation), plain(divided))
+    assert not torch.allclose(own(observation), plain(observation))
+
+
+def test_an_environment_with_other_actions_is_refused():
+    with pytest.raises(ConfigError, match="continuous actions: agent DQN needs discrete"):
+        make_agent("DQN", spec=spec_for("SAC"))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("DQN", {"object_magnitude": (1.0,)}), ("AC-IQN", {"adaptive_cvar": True})],
+)
+def test_settings_for_objects_are_refused_without_any(name, settings):
+    with pytest.raises(ConfigError, match=f"{next(iter(settings))}.*no objects.*leave it out"):
+        make_agent(name, spec=flat(name), **settings)
+
+
+def test_a_risk_level_that_adapts_is_refused_when_acting_without_objects():
+    agent = make_agent("IQN", spec=flat("IQN"))
+    with pytest.raises(ConfigError, match="adaptive_cvar"):
+        agent.act_under(adaptive_cvar=True)
+    assert not agent.config.adaptive_cvar
+
+
+class Echo(torch.nn.Module):
+    """Returns the fractions that it is called with."""
+
+    def forward(self, observation: tuple[torch.Tensor, ...], taus: torch.Tensor) -> torch.Tensor:
+        return taus
+
+
+@pytest.mark.parametrize(("radius", "level"), [(1.0, 0.4), (3.0, 0.2)])
+def test_the_radius_of_the_adaptive_risk_level_is_the_environments(radius, level):
+    spec = dataclasses.replace(MARINE, own_radius=radius)
+    config = QuantileConfig(adaptive_cvar=True)
+    observation = random_observation(4)._replace(
+        objects=torch.tensor([6.0, 0.0, 0.0, 0.0, 1.0]).expand(4, 5, 5), mask=torch.ones(4, 5)
+    )
+    taus, expected = torch.ones(2), torch.full((4, 2), level)
+    torch.testing.assert_close(distort(taus, observation, config, spec), expected)
+    torch.testing.assert_close(RiskAdjusted(Echo(), config, spec)(observation, taus), expected)

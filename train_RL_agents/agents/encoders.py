@@ -1,0 +1,121 @@
+"""Encoders: from a raw observation to features `[..., F]`, on which the head of a network stands.
+
+The environment's description chooses the encoder. Scaling the inputs is part of it, so that it
+travels with the weights and the exported model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from marinenav_env.envs.spec import EntitySpec, Features, FlatSpec, ObservationSpec
+from marinenav_env.fields import ConfigError
+
+EGO_WIDTH = 56  # published width of the encoder of the robot's own features
+OBJECT_WIDTH = 40  # published width of the encoder of one object
+FLAT_WIDTH = 256  # that of the published encoder's output, for five objects
+
+
+class EntityEncoder(nn.Module):
+    """The published encoder: one layer for the robot itself, one that all objects share.
+
+    State-dict names are those of the published weights.
+    """
+
+    def __init__(
+        self,
+        spec: EntitySpec,
+        ego_magnitude: Sequence[float] | None,
+        object_magnitude: Sequence[float] | None,
+    ) -> None:
+        super().__init__()
+        (ego,), (rows, objects), _ = spec.shapes
+        own_scale = reciprocal_scale("ego_magnitude", ego_magnitude, spec.ego, ego)
+        object_scale = reciprocal_scale("object_magnitude", object_magnitude, spec.objects, objects)
+        self.self_input_scale: Tensor  # here, because TorchScript cannot read it in the class
+        self.object_input_scale: Tensor
+        self.register_buffer("self_input_scale", own_scale)
+        self.register_buffer("object_input_scale", object_scale)
+        self.self_encoder = nn.Sequential(nn.Linear(ego, EGO_WIDTH), nn.ReLU(inplace=True))
+        self.object_encoder = nn.Sequential(nn.Linear(objects, OBJECT_WIDTH), nn.ReLU(inplace=True))
+        self.features = EGO_WIDTH + rows * OBJECT_WIDTH
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features `[..., 56 + 40 K]` of an observation, the robot's own first."""
+        ego, objects, mask = observation
+        own = self.self_encoder(ego * self.self_input_scale)  # [..., 56]
+        others = self.object_encoder(objects * self.object_input_scale)  # [..., K, 40]
+        others = others * mask.unsqueeze(-1)
+        return torch.cat((own, others.flatten(-2)), dim=-1)
+
+
+class FlatEncoder(nn.Module):
+    """One layer for an observation that is one vector."""
+
+    def __init__(self, spec: FlatSpec, magnitude: Sequence[float] | None) -> None:
+        super().__init__()
+        (width,) = spec.shapes.features
+        scale = reciprocal_scale("ego_magnitude", magnitude, spec.features, width)
+        self.observation_input_scale: Tensor
+        self.register_buffer("observation_input_scale", scale)
+        self.observation_encoder = nn.Sequential(
+            nn.Linear(width, FLAT_WIDTH), nn.ReLU(inplace=True)
+        )
+        self.features = FLAT_WIDTH
+
+    def forward(self, observation: tuple[Tensor]) -> Tensor:
+        """Return the features `[..., 256]` of an observation."""
+        return self.observation_encoder(observation[0] * self.observation_input_scale)
+
+
+Encoder = EntityEncoder | FlatEncoder
+
+
+def make_encoder(
+    spec: ObservationSpec,
+    ego_magnitude: Sequence[float] | None = None,
+    object_magnitude: Sequence[float] | None = None,
+) -> Encoder:
+    """Return the encoder of an environment's observations, with fresh weights.
+
+    Args:
+        spec: of the observation.
+        ego_magnitude: divisors of the robot's own features, or of a flat observation; None takes
+            those of the description.
+        object_magnitude: divisors of an object's features, likewise.
+
+    Raises:
+        ConfigError: the magnitudes do not fit the features.
+    """
+    if isinstance(spec, FlatSpec):
+        return FlatEncoder(spec, ego_magnitude)
+    return EntityEncoder(spec, ego_magnitude, object_magnitude)
+
+
+def reciprocal_scale(
+    name: str, magnitudes: Sequence[float] | None, features: Features, size: int
+) -> Tensor:
+    """Return `1 / magnitudes`, repeated to `size` features, as a float tensor `[size]`.
+
+    Args:
+        name: of the setting, for messages.
+        magnitudes: divisors of one frame; None takes those of the features.
+        features: of one frame.
+        size: features of all frames.
+
+    Raises:
+        ConfigError: the magnitudes do not divide `size`, or one of them is not positive.
+    """
+    if magnitudes is None:
+        magnitudes = features.magnitudes
+    if not magnitudes or size % len(magnitudes) != 0:
+        raise ConfigError(
+            f"{name} has {len(magnitudes)} entries, which do not divide the {size} features of the "
+            f"observation; give one magnitude per feature of a frame"
+        )
+    if not all(value > 0 for value in magnitudes):
+        raise ConfigError(f"{name} = {tuple(magnitudes)}: every magnitude must be positive")
+    return torch.tensor(tuple(magnitudes)).reciprocal().repeat(size // len(magnitudes))
