@@ -1,8 +1,9 @@
 """Builds marinenav's torch operators into one plain shared library, `marinenav_env/_ops.so`.
 
 The CPU half is always built. The CUDA half is built when the toolkit (nvcc) is there and of the
-same major version as torch's CUDA; a visible GPU plays no part. The decision is printed in one line
-and recorded in `marinenav_env/_build_info.json`. Environment variables:
+same major version as torch's CUDA; a visible GPU plays no part. The decision is printed in one
+line. What the finished library holds is recorded in `marinenav_env/_build_info.json`. Environment
+variables:
 
 * ``NO_CUDA=1``: leave the CUDA half out.
 * ``FORCE_CUDA=1``: stop with an error where the CUDA half cannot be built.
@@ -21,12 +22,12 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from setuptools import setup
-from setuptools.command.build_py import build_py
+from setuptools import find_packages, setup
 
 if TYPE_CHECKING:
     from setuptools import Command, Extension
@@ -35,15 +36,14 @@ ROOT = Path(__file__).resolve().parent
 SOURCES = Path("marinenav_env/csrc")
 LIBRARY = "marinenav_env._ops"
 BUILD_INFO = "_build_info.json"
-DATA_PACKAGE = "train_RL_agents"
-# By name: beside them may lie exports of the shipped policies.
-DATA = (
-    "configs/*.yaml",
-    *(
-        f"pretrained/*/{name}"
-        for name in ("config.yaml", "evaluation.json", "provenance.json", "weights.pt")
-    ),
-)
+# Folders that a wheel has inside a package, and what it takes of them: by name, since exports of
+# the shipped policies may lie beside them.
+SHIPPED = {
+    "configs": ["*.yaml"],
+    "pretrained": [
+        f"*/{name}" for name in ("config.yaml", "evaluation.json", "provenance.json", "weights.pt")
+    ],
+}
 INSTRUCTION = """\
     pip install torch==2.13.0 setuptools wheel
     pip install --no-build-isolation ."""
@@ -53,15 +53,26 @@ DEFAULT_CUDA_ARCH_LIST = "8.0;9.0+PTX"
 # No contraction into fused multiply-adds on either device, so that one source gives one result.
 NVCC_FLAGS = ["-O3", "-fmad=false", "--expt-relaxed-constexpr", "-Xcompiler=-ffp-contract=off"]
 
+# Run in a process of its own: a process can load the operators only once.
+LIST_OPERATORS = """
+import sys, torch
+torch.ops.load_library(sys.argv[1])
+names = [n for n in torch._C._dispatch_get_all_op_names() if n.startswith("marinenav::")]
+for device in ("CPU", "CUDA"):
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    print(sum(has_kernel(name, device) for name in names))
+"""
+
 
 class BuildError(SystemExit):
     """The build cannot go on; the message says why and what helps."""
 
 
 class Toolkit(NamedTuple):
-    """An installed CUDA toolkit: its folder and its version, (major, minor)."""
+    """An installed CUDA toolkit: its folder, that of its headers, its version (major, minor)."""
 
     root: Path
+    include: Path
     version: tuple[int, int]
 
     @property
@@ -71,9 +82,9 @@ class Toolkit(NamedTuple):
 
 
 class CudaDecision(NamedTuple):
-    """Whether the CUDA half is built, and why."""
+    """The toolkit that builds the CUDA half, None where it is left out; and why."""
 
-    build: bool
+    toolkit: Toolkit | None
     reason: str
 
 
@@ -109,7 +120,7 @@ def find_toolkit(environ: Mapping[str, str]) -> Toolkit | None:
     """Looks for a CUDA toolkit: CUDA_HOME, CUDA_PATH, nvcc on the path, /usr/local/cuda.
 
     A folder counts if it holds both the compiler and the runtime's headers, which tells a toolkit
-    from a wrapper script that somebody put on the path.
+    from a wrapper script that somebody put on the path. Conda keeps the headers by target.
     """
     roots = [Path(environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if environ.get(name)]
     on_path = shutil.which("nvcc", path=environ.get("PATH", ""))
@@ -117,50 +128,37 @@ def find_toolkit(environ: Mapping[str, str]) -> Toolkit | None:
         roots.append(Path(on_path).resolve().parents[1])
     roots.append(Path("/usr/local/cuda"))
     for root in roots:
-        if (root / "bin" / "nvcc").exists() and (root / "include" / "cuda_runtime.h").exists():
-            return Toolkit(root, nvcc_version(root / "bin" / "nvcc"))
+        for include in (root / "include", *sorted(root.glob("targets/*-linux/include"))):
+            nvcc = root / "bin" / "nvcc"
+            if nvcc.exists() and (include / "cuda_runtime.h").exists():
+                return Toolkit(root, include, nvcc_version(nvcc))
     return None
 
 
-def needed_toolkit(torch_cuda: str | None, environ: Mapping[str, str]) -> Toolkit | None:
-    """Looks for a toolkit only where one is of use, so that a broken one stops no other build.
-
-    Args:
-        torch_cuda: As in ``torch.version.cuda``.
-        environ: Environment variables.
-    """
-    if torch_cuda is None or read_switch(environ, "NO_CUDA"):
-        return None
-    return find_toolkit(environ)
-
-
-def can_build_cuda(
-    torch_version: str, torch_cuda: str | None, toolkit: Toolkit | None
+def matching_toolkit(
+    torch_version: str, torch_cuda: str | None, environ: Mapping[str, str]
 ) -> CudaDecision:
-    """Compares torch with the toolkit, whatever the user asked for.
+    """Looks for a toolkit of torch's CUDA; arguments as in `decide_cuda`."""
+    if torch_cuda is None:
+        return CudaDecision(None, f"torch {torch_version} is built without CUDA")
+    toolkit = find_toolkit(environ)
+    if toolkit is None:
+        return CudaDecision(None, f"no toolkit (nvcc) found for torch's CUDA {torch_cuda}")
+    version = ".".join(map(str, toolkit.version))
+    if toolkit.version[0] != int(torch_cuda.split(".")[0]):
+        return CudaDecision(None, f"toolkit {version} does not match torch's CUDA {torch_cuda}")
+    return CudaDecision(toolkit, f"toolkit {version} matches torch's CUDA {torch_cuda}")
+
+
+def decide_cuda(
+    torch_version: str, torch_cuda: str | None, environ: Mapping[str, str]
+) -> CudaDecision:
+    """Decides whether the CUDA half is built, and with what.
 
     Args:
         torch_version: As in ``torch.__version__``.
         torch_cuda: As in ``torch.version.cuda``, None for a build of torch without CUDA.
-        toolkit: What `needed_toolkit` found.
-    """
-    if torch_cuda is None:
-        return CudaDecision(False, f"torch {torch_version} is built without CUDA")
-    if toolkit is None:
-        return CudaDecision(False, f"no toolkit (nvcc) found for torch's CUDA {torch_cuda}")
-    version = ".".join(map(str, toolkit.version))
-    if toolkit.version[0] != int(torch_cuda.split(".")[0]):
-        return CudaDecision(False, f"toolkit {version} does not match torch's CUDA {torch_cuda}")
-    return CudaDecision(True, f"toolkit {version} matches torch's CUDA {torch_cuda}")
-
-
-def decide_cuda(
-    torch_version: str,
-    torch_cuda: str | None,
-    toolkit: Toolkit | None,
-    environ: Mapping[str, str],
-) -> CudaDecision:
-    """Decides whether the CUDA half is built; arguments as in `can_build_cuda`.
+        environ: Environment variables.
 
     Raises:
         BuildError: FORCE_CUDA=1 where it cannot be built, or together with NO_CUDA=1.
@@ -168,10 +166,10 @@ def decide_cuda(
     force, forbid = read_switch(environ, "FORCE_CUDA"), read_switch(environ, "NO_CUDA")
     if force and forbid:
         raise BuildError("FORCE_CUDA=1 and NO_CUDA=1 contradict each other: set one of them")
-    if forbid:
-        return CudaDecision(False, "NO_CUDA=1")
-    decision = can_build_cuda(torch_version, torch_cuda, toolkit)
-    if force and not decision.build:
+    if forbid:  # a broken toolkit stops no build that needs none
+        return CudaDecision(None, "NO_CUDA=1")
+    decision = matching_toolkit(torch_version, torch_cuda, environ)
+    if force and decision.toolkit is None:
         raise BuildError(
             f"FORCE_CUDA=1, but {decision.reason}: install a CUDA build of torch and the toolkit of"
             " the same major version (CUDA_HOME names its folder)"
@@ -200,31 +198,39 @@ def portable_arch() -> str:
     return "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else ""
 
 
-def make_extension(decision: CudaDecision) -> Extension:
-    """Describes the shared library for torch's `BuildExtension`."""
+def make_extension(toolkit: Toolkit | None) -> Extension:
+    """Describes the shared library for torch's `BuildExtension`; no toolkit, no CUDA half."""
     from torch.utils.cpp_extension import CppExtension, CUDAExtension
 
-    suffixes = (".cpp", ".cu") if decision.build else (".cpp",)
+    suffixes = (".cpp", ".cu") if toolkit else (".cpp",)
     files = sorted(path.relative_to(ROOT) for path in (ROOT / SOURCES).rglob("*") if path.is_file())
-    return (CUDAExtension if decision.build else CppExtension)(
+    return (CUDAExtension if toolkit else CppExtension)(
         LIBRARY,
         [str(path) for path in files if path.suffix in suffixes],
-        depends=[str(path) for path in files],  # without ninja setuptools knows of no header
-        include_dirs=[str(ROOT / SOURCES)],
+        include_dirs=[str(ROOT / SOURCES), *([str(toolkit.include)] if toolkit else [])],
         extra_compile_args={"nvcc": NVCC_FLAGS},  # the command knows those of the C++ compiler
         extra_link_args=["-fopenmp"],
         py_limited_api=True,
     )
 
 
-def write_record(path: Path, build_info: Mapping[str, object]) -> None:
-    """Writes a record in one step (the packages, which could do it, are not importable yet)."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    partial.write_text(json.dumps(build_info, indent=2) + "\n")
-    partial.replace(path)
+def holds_cuda(library: Path) -> bool:
+    """Asks a finished library whether it holds the CUDA half.
+
+    Raises:
+        BuildError: It does not load, or holds only a part of that half.
+    """
+    command = [sys.executable, "-c", LIST_OPERATORS, str(library.resolve())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"{library} does not load, remove it and build again:\n{done.stderr}")
+    on_cpu, on_cuda = map(int, done.stdout.split())
+    if on_cuda not in (0, on_cpu):
+        raise BuildError(f"{library} holds {on_cpu} operators for the CPU and {on_cuda} for CUDA")
+    return on_cuda > 0
 
 
-def make_build_command(decision: CudaDecision, build_info: dict[str, object]) -> type[Command]:
+def make_build_command(decision: CudaDecision, record: Mapping[str, object]) -> type[Command]:
     """A `build_ext` that announces the decision, builds, and records what it built."""
     from torch.utils.cpp_extension import BuildExtension
 
@@ -236,48 +242,21 @@ def make_build_command(decision: CudaDecision, build_info: dict[str, object]) ->
 
         def run(self) -> None:
             """Builds the library and writes the record beside it."""
-            print(f"marinenav: CUDA {'on' if decision.build else 'off'}: {decision.reason}")
+            print(f"marinenav: CUDA {'on' if decision.toolkit else 'off'}: {decision.reason}")
             flags = cxx_flags(os.environ, portable=not self.inplace)
             for extension in self.extensions:
                 extension.extra_compile_args["cxx"] = flags
             self.force = True  # the dates of files, which decide without ninja, tell of no flags
+            library = Path(self.get_ext_fullpath(LIBRARY))
+            library.with_name(BUILD_INFO).unlink(missing_ok=True)
             super().run()
-            record = Path(self.get_ext_fullpath(LIBRARY)).with_name(BUILD_INFO)
-            write_record(record, {**build_info, "cxx_flags": flags})
+            cuda = holds_cuda(library)
+            if cuda != (decision.toolkit is not None):
+                raise BuildError(f"{library} has CUDA: {cuda}, against the decision: clean up")
+            text = json.dumps({"cuda": cuda, **record, "cxx_flags": flags}, indent=2)
+            library.with_name(BUILD_INFO).write_text(text + "\n")
 
     return BuildOps
-
-
-class BuildPackages(build_py):
-    """Puts the files that the packages need into the wheel, besides the modules."""
-
-    def run(self) -> None:
-        """Copies `DATA` into the package; an editable installation has it beside the package."""
-        super().run()
-        if self.editable_mode:
-            return
-        package = Path(self.build_lib) / DATA_PACKAGE
-        for folder in {Path(pattern).parts[0] for pattern in DATA}:
-            shutil.rmtree(package / folder, ignore_errors=True)  # of a build before
-        for source in data_files():
-            target = package / source.relative_to(ROOT)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self.copy_file(str(source), str(target))
-
-
-def data_files() -> list[Path]:
-    """The files that `DATA` names.
-
-    Raises:
-        BuildError: A pattern matches none.
-    """
-    found = []
-    for pattern in DATA:
-        files = sorted(ROOT.glob(pattern))
-        if not files:
-            raise BuildError(f"no file {pattern} in {ROOT}: fetch the whole project")
-        found += files
-    return found
 
 
 def main() -> None:
@@ -290,25 +269,30 @@ def main() -> None:
             f" gigabytes). Two lines install it:\n{INSTRUCTION}\n(or the project's address in place"
             " of the dot; `make` in the project's folder does all this too)"
         ) from error
-    toolkit = needed_toolkit(torch.version.cuda, os.environ)
-    decision = decide_cuda(torch.__version__, torch.version.cuda, toolkit, os.environ)
-    if decision.build:
-        os.environ["CUDA_HOME"] = str(toolkit.root)
+    missing = [f for f, names in SHIPPED.items() for n in names if not any((ROOT / f).glob(n))]
+    if missing:
+        raise BuildError(f"files are missing in {ROOT / missing[0]}: fetch the whole project")
+    decision = decide_cuda(torch.__version__, torch.version.cuda, os.environ)
+    if decision.toolkit:
+        os.environ["CUDA_HOME"] = str(decision.toolkit.root)
         os.environ.setdefault("TORCH_CUDA_ARCH_LIST", DEFAULT_CUDA_ARCH_LIST)
-    build_info = {
-        "cuda": decision.build,
+    record = {
         "reason": decision.reason,
         "torch": torch.__version__,
-        "cuda_arch_list": os.environ["TORCH_CUDA_ARCH_LIST"] if decision.build else None,
+        "cuda_arch_list": os.environ["TORCH_CUDA_ARCH_LIST"] if decision.toolkit else None,
     }
+    places = {f"train_RL_agents.{folder}": folder for folder in SHIPPED}
     setup(
         license="Apache-2.0",
         license_files=["LICENSE", "NOTICE"],
-        ext_modules=[make_extension(decision)],
-        cmdclass={
-            "build_ext": make_build_command(decision, build_info),
-            "build_py": BuildPackages,
+        packages=[*find_packages(include=["marinenav_env*", "train_RL_agents*"]), *places],
+        package_dir=places,
+        package_data={
+            "marinenav_env": [BUILD_INFO],
+            **{package: SHIPPED[folder] for package, folder in places.items()},
         },
+        ext_modules=[make_extension(decision.toolkit)],
+        cmdclass={"build_ext": make_build_command(decision, record)},
     )
 
 

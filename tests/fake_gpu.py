@@ -19,32 +19,72 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from marinenav_env.envs import base, checks
 from train_RL_agents.replay import layout
 
-FAKE_GPU = torch.device("cuda", 0)
+FAKE_GPU = torch.device("cuda", 1)  # a tensor on the default GPU is a mistake too
 GUARD = Path(__file__).parent / "csrc" / "cuda_guard.cpp"
 MEMORY_BYTES = 80e9
 
 
-class CpuTensorError(AssertionError):
-    """Code for a GPU used a tensor on the CPU."""
+class OtherDeviceError(AssertionError):
+    """Code for a GPU used a tensor on the CPU, or on another GPU."""
 
 
 class AllOnGpu(TorchDispatchMode):
-    """Raise where an operator takes or gives a tensor that is not on a GPU."""
+    """Raise where an operator takes or gives a tensor that is not on `FAKE_GPU`."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         for leaf in tree_leaves((args, kwargs, result)):
-            if isinstance(leaf, Tensor) and leaf.device.type != "cuda":
-                raise CpuTensorError(f"{func} with a tensor {list(leaf.shape)} on {leaf.device}")
+            if isinstance(leaf, Tensor) and leaf.device != FAKE_GPU:
+                raise OtherDeviceError(f"{func} with a tensor {list(leaf.shape)} on {leaf.device}")
         return result
+
+
+class Operators(TorchDispatchMode):
+    """Note which operators run, with all that a captured graph would freeze, and their memory.
+
+    Attributes:
+        calls: name, numbers and shapes of each operator, in order.
+        launches: number of operators that are no mere view.
+        peak_bytes: most memory that their results took at a time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.launches = self.peak_bytes = 0
+        self._live: list[tuple[StorageWeakRef, int]] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.namespace == "profiler":
+            return result
+        self.calls.append(f"{func} {[_frozen(leaf) for leaf in tree_leaves((args, kwargs))]}")
+        returns = func._schema.returns
+        if func.is_view or func is torch.ops.aten.detach.default:
+            return result
+        self.launches += 1
+        if not any(returned.alias_info for returned in returns):
+            storages = [x.untyped_storage() for x in tree_leaves(result) if isinstance(x, Tensor)]
+            self._live = [entry for entry in self._live if not entry[0].expired()]
+            self._live += [(StorageWeakRef(storage), storage.nbytes()) for storage in storages]
+            self.peak_bytes = max(self.peak_bytes, sum(size for _, size in self._live))
+        return result
+
+
+def _frozen(argument: Any) -> Any:
+    """Return what a captured graph keeps of an argument: a tensor's shape, else its value."""
+    return list(argument.shape) if isinstance(argument, Tensor) else argument
 
 
 class _Missing(TorchDispatchMode):

@@ -5,7 +5,9 @@ import importlib
 import importlib.util
 import json
 import os
+import platform
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,6 +18,8 @@ import torch
 from packaging.requirements import Requirement
 from setuptools import Distribution
 from torch.utils import cpp_extension
+
+from marinenav_env.kernel import ops
 
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = ROOT / "marinenav_env" / "csrc"
@@ -30,114 +34,103 @@ def load_setup():
 
 
 setup = load_setup()
-TOOLKIT_12 = setup.Toolkit(Path("toolkit"), (12, 8))
-TOOLKIT_13 = setup.Toolkit(Path("toolkit"), (13, 0))
 
 
-@pytest.mark.parametrize(
-    ("torch_cuda", "toolkit", "environ", "build", "reason"),
-    [
-        ("13.0", TOOLKIT_13, {}, True, "toolkit 13.0 matches torch's CUDA 13.0"),
-        ("12.6", TOOLKIT_12, {}, True, "toolkit 12.8 matches torch's CUDA 12.6"),
-        ("13.0", TOOLKIT_13, {"FORCE_CUDA": "1"}, True, "matches"),
-        ("13.0", TOOLKIT_13, {"NO_CUDA": "0", "FORCE_CUDA": ""}, True, "matches"),
-        ("13.0", TOOLKIT_13, {"NO_CUDA": "1"}, False, "NO_CUDA=1"),
-        ("13.0", TOOLKIT_12, {}, False, "toolkit 12.8 does not match torch's CUDA 13.0"),
-        ("13.0", None, {}, False, "no toolkit (nvcc) found for torch's CUDA 13.0"),
-        (None, TOOLKIT_13, {}, False, "torch 2.13.0 is built without CUDA"),
-        (None, None, {}, False, "torch 2.13.0 is built without CUDA"),
-    ],
-)
-def test_cuda_is_decided_by_toolkit_and_torch(torch_cuda, toolkit, environ, build, reason):
-    decision = setup.decide_cuda("2.13.0", torch_cuda, toolkit, environ)
-    assert decision.build is build
-    assert reason in decision.reason
-
-
-@pytest.mark.parametrize(
-    ("torch_cuda", "toolkit", "environ", "message"),
-    [
-        (None, TOOLKIT_13, {"FORCE_CUDA": "1"}, "FORCE_CUDA=1, but torch 2.13.0 is built without"),
-        ("13.0", None, {"FORCE_CUDA": "1"}, "FORCE_CUDA=1, but no toolkit"),
-        ("13.0", TOOLKIT_12, {"FORCE_CUDA": "1"}, "FORCE_CUDA=1, but toolkit 12.8 does not match"),
-        ("13.0", TOOLKIT_13, {"FORCE_CUDA": "1", "NO_CUDA": "1"}, "contradict"),
-        ("13.0", TOOLKIT_13, {"NO_CUDA": "yes"}, "NO_CUDA=yes is not understood"),
-    ],
-)
-def test_what_cannot_be_built_is_an_error(torch_cuda, toolkit, environ, message):
-    with pytest.raises(SystemExit, match=re.escape(message)):
-        setup.decide_cuda("2.13.0", torch_cuda, toolkit, environ)
-
-
-def make_toolkit(root: Path, release: str, headers: bool = True) -> Path:
+def make_toolkit(root: Path, release: str, headers: str = "include") -> Path:
     """Lays out a folder that looks like a CUDA toolkit."""
     (root / "bin").mkdir(parents=True)
     nvcc = root / "bin" / "nvcc"
     nvcc.write_text(f"#!/bin/sh\necho 'Cuda compilation tools, {release}, V0'\n")
     nvcc.chmod(0o755)
     if headers:
-        (root / "include").mkdir()
-        (root / "include" / "cuda_runtime.h").touch()
+        (root / headers).mkdir(parents=True)
+        (root / headers / "cuda_runtime.h").touch()
     return root
+
+
+@pytest.fixture
+def only_toolkit(tmp_path, monkeypatch):
+    """Makes the environment's variables of a toolkit of a release, and hides the machine's own."""
+
+    def make(release: str | None) -> dict[str, str]:
+        if release is None:
+            monkeypatch.setattr(setup, "find_toolkit", lambda _: None)
+            return {}
+        return {"CUDA_HOME": str(make_toolkit(tmp_path / "toolkit", f"release {release}"))}
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("torch_cuda", "release", "environ", "build", "reason"),
+    [
+        ("13.0", "13.0", {}, True, "toolkit 13.0 matches torch's CUDA 13.0"),
+        ("12.6", "12.8", {}, True, "toolkit 12.8 matches torch's CUDA 12.6"),
+        ("13.0", "13.0", {"FORCE_CUDA": "1"}, True, "matches"),
+        ("13.0", "13.0", {"NO_CUDA": "0", "FORCE_CUDA": ""}, True, "matches"),
+        ("13.0", "13.0", {"NO_CUDA": "1"}, False, "NO_CUDA=1"),
+        ("13.0", "12.8", {}, False, "toolkit 12.8 does not match torch's CUDA 13.0"),
+        ("13.0", None, {}, False, "no toolkit (nvcc) found for torch's CUDA 13.0"),
+        (None, "13.0", {}, False, "torch 2.13.0 is built without CUDA"),
+        # A broken toolkit stops no build that needs none.
+        ("13.0", "broken", {"NO_CUDA": "1"}, False, "NO_CUDA=1"),
+        (None, "broken", {}, False, "torch 2.13.0 is built without CUDA"),
+    ],
+)
+def test_cuda_is_decided_by_toolkit_and_torch(
+    torch_cuda, release, environ, build, reason, only_toolkit
+):
+    toolkit = only_toolkit(release)
+    decision = setup.decide_cuda("2.13.0", torch_cuda, {**environ, **toolkit})
+    assert (decision.toolkit is not None) is build
+    assert reason in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("torch_cuda", "release", "environ", "message"),
+    [
+        (None, "13.0", {"FORCE_CUDA": "1"}, "FORCE_CUDA=1, but torch 2.13.0 is built without"),
+        ("13.0", None, {"FORCE_CUDA": "1"}, "FORCE_CUDA=1, but no toolkit"),
+        ("13.0", "12.8", {"FORCE_CUDA": "1"}, "FORCE_CUDA=1, but toolkit 12.8 does not match"),
+        ("13.0", "13.0", {"FORCE_CUDA": "1", "NO_CUDA": "1"}, "contradict"),
+        ("13.0", "13.0", {"NO_CUDA": "yes"}, "NO_CUDA=yes is not understood"),
+    ],
+)
+def test_what_cannot_be_built_is_an_error(torch_cuda, release, environ, message, only_toolkit):
+    toolkit = only_toolkit(release)
+    with pytest.raises(SystemExit, match=re.escape(message)):
+        setup.decide_cuda("2.13.0", torch_cuda, {**environ, **toolkit})
 
 
 def test_toolkit_is_found_where_the_environment_says(tmp_path):
     named = make_toolkit(tmp_path / "named", "release 12.8")
     on_path = make_toolkit(tmp_path / "on_path", "release 13.1")
     path = str(on_path / "bin")
-    assert setup.find_toolkit({"PATH": path}) == setup.Toolkit(on_path, (13, 1))
-    assert setup.find_toolkit({"PATH": path, "CUDA_HOME": str(named)}) == setup.Toolkit(
-        named, (12, 8)
-    )
+    assert setup.find_toolkit({"PATH": path})[::2] == (on_path, (13, 1))
+    assert setup.find_toolkit({"PATH": path, "CUDA_HOME": str(named)})[::2] == (named, (12, 8))
+
+
+@pytest.mark.parametrize("headers", ["include", "targets/x86_64-linux/include"])
+def test_headers_are_found_where_toolkits_have_them(headers, tmp_path, monkeypatch):
+    """Those of conda lie by target, and are no default of the C++ compiler."""
+    root = make_toolkit(tmp_path / "toolkit", "release 13.0", headers)
+    toolkit = setup.find_toolkit({"CUDA_HOME": str(root), "PATH": ""})
+    assert toolkit.include == root / headers
+    monkeypatch.setattr(cpp_extension, "CUDA_HOME", str(root))
+    assert str(toolkit.include) in setup.make_extension(toolkit).include_dirs
 
 
 def test_wrapper_script_is_not_taken_for_a_toolkit(tmp_path):
-    wrapper = make_toolkit(tmp_path / "wrapper", "release 12.8", headers=False)
+    wrapper = make_toolkit(tmp_path / "wrapper", "release 12.8", headers="")
     real = make_toolkit(tmp_path / "real", "release 13.0")
     environ = {"CUDA_HOME": str(wrapper), "CUDA_PATH": str(real), "PATH": ""}
-    assert setup.find_toolkit(environ) == setup.Toolkit(real, (13, 0))
+    assert setup.find_toolkit(environ) == setup.Toolkit(real, real / "include", (13, 0))
 
 
 def test_broken_toolkit_is_an_error(tmp_path):
     broken = make_toolkit(tmp_path, "no version")
     with pytest.raises(SystemExit, match="names no release"):
         setup.find_toolkit({"CUDA_HOME": str(broken)})
-
-
-@pytest.mark.parametrize(
-    ("torch_cuda", "no_cuda", "reason"),
-    [("13.0", "1", "NO_CUDA=1"), (None, "", "is built without CUDA")],
-)
-def test_broken_toolkit_stops_no_build_without_cuda(
-    torch_cuda, no_cuda, reason, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("CUDA_HOME", str(make_toolkit(tmp_path, "no version")))
-    monkeypatch.setenv("NO_CUDA", no_cuda)
-    monkeypatch.delenv("FORCE_CUDA", raising=False)
-    monkeypatch.setattr(torch.version, "cuda", torch_cuda)
-    monkeypatch.setattr(setup, "setup", lambda **_: None)
-    decided = []
-    monkeypatch.setattr(setup, "make_build_command", lambda *arguments: decided.append(arguments))
-    setup.main()
-    ((decision, _),) = decided
-    assert not decision.build
-    assert reason in decision.reason
-
-
-def test_every_file_of_the_extension_makes_it_stale():
-    extension = setup.make_extension(setup.CudaDecision(False, ""))
-    known = {*extension.sources, *extension.depends}
-    assert {str(path.relative_to(ROOT)) for path in CSRC.rglob("*") if path.is_file()} <= known
-
-
-def test_record_of_the_build_is_whole_or_absent(tmp_path, monkeypatch):
-    """A kill while it is written leaves the one before."""
-    path = tmp_path / "record.json"
-    path.write_text("old")
-    monkeypatch.setattr(Path, "replace", lambda *_: pytest.fail("killed here"))
-    with pytest.raises(pytest.fail.Exception):
-        setup.write_record(path, {"cuda": False})
-    assert path.read_text() == "old"
 
 
 def test_cpu_architecture_can_be_chosen():
@@ -153,62 +146,105 @@ def test_a_wheel_is_for_other_machines_too(machine, march, monkeypatch):
     assert "-march=native" in setup.cxx_flags({"MARINENAV_ARCH": "native"}, portable=True)
 
 
-@pytest.mark.parametrize("inplace", [True, False])
-def test_flags_and_record_are_those_of_the_library(inplace, tmp_path, monkeypatch):
-    monkeypatch.delenv("MARINENAV_ARCH", raising=False)
-    monkeypatch.setattr(cpp_extension.BuildExtension, "run", lambda _: None)
-    decision = setup.CudaDecision(False, "")
-    extension = setup.make_extension(decision)
-    command = setup.make_build_command(decision, {"cuda": False})(
-        Distribution({"ext_modules": [extension]})
-    )
-    command.inplace, command.extensions = inplace, [extension]
-    monkeypatch.setattr(command, "get_ext_fullpath", lambda _: str(tmp_path / "_ops.so"))
-    command.run()
-    flags = setup.cxx_flags({}, portable=not inplace)
-    assert extension.extra_compile_args["cxx"] == flags
-    record = json.loads((tmp_path / setup.BUILD_INFO).read_text())
-    assert record == {"cuda": False, "cxx_flags": flags}
-    assert command.force
+BUILD_TWICE = """
+#include <torch/library.h>
+
+static int64_t vectors() {
+#ifdef __AVX2__
+  return 3;
+#else
+  return 2;
+#endif
+}
+
+TORCH_LIBRARY(marinenav, library) {
+  library.def("vectors() -> int", vectors);
+}
+"""
+CALL = (
+    "import sys, torch; torch.ops.load_library(sys.argv[1]); print(torch.ops.marinenav.vectors())"
+)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names two architectures of x86-64")
+def test_a_changed_variable_takes_effect_without_ninja(tmp_path):
+    """The record, too, is of the library that was built last."""
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    for folder in setup.SHIPPED:
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    package = tmp_path / "marinenav_env"
+    (package / "csrc").mkdir(parents=True)
+    (package / "csrc" / "ops.cpp").write_text(BUILD_TWICE)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("g++", "gcc", "cc", "c++", "as", "ld"):
+        if shutil.which(name):
+            (programs / name).symlink_to(shutil.which(name))
+    environ = {**os.environ, "PATH": str(programs), "NO_CUDA": "1"}
+    assert shutil.which("ninja", path=environ["PATH"]) is None
+    for version in ("2", "3"):
+        environ["MARINENAV_ARCH"] = f"x86-64-v{version}"
+        build = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+        subprocess.run(build, cwd=tmp_path, env=environ, check=True, capture_output=True)
+        call = [sys.executable, "-c", CALL, str(package / "_ops.so")]
+        assert subprocess.check_output(call, text=True).strip() == version
+        record = json.loads((package / setup.BUILD_INFO).read_text())
+        assert record["cuda"] is False
+        assert f"-march=x86-64-v{version}" in record["cxx_flags"]
 
 
 @pytest.fixture
-def build_py(tmp_path, monkeypatch):
-    """The command that puts the packages into a wheel, with two files left by an earlier build."""
-    monkeypatch.chdir(ROOT)
-    command = setup.BuildPackages(Distribution({"packages": []}))
-    command.ensure_finalized()
-    command.build_lib = str(tmp_path)
-    for name in ("configs/gone.yaml", "pretrained/ac_iqn/policy.onnx"):
-        (tmp_path / setup.DATA_PACKAGE / name).parent.mkdir(parents=True)
-        (tmp_path / setup.DATA_PACKAGE / name).touch()
-    return command
+def build_ext(tmp_path, monkeypatch):
+    """Makes the command that builds, for a toolkit, with a build that leaves the library alone."""
+    monkeypatch.setattr(cpp_extension, "CUDA_HOME", str(tmp_path))
+    monkeypatch.setattr(cpp_extension.BuildExtension, "run", lambda _: None)
+
+    def make(toolkit):
+        decision = setup.CudaDecision(toolkit, "")
+        extension = setup.make_extension(toolkit)
+        command = setup.make_build_command(decision, {"reason": ""})(
+            Distribution({"ext_modules": [extension]})
+        )
+        command.extensions = [extension]
+        monkeypatch.setattr(command, "get_ext_fullpath", lambda _: str(tmp_path / "_ops.so"))
+        return command
+
+    return make
 
 
-def test_a_wheel_has_the_settings_and_the_policies(build_py, tmp_path):
-    build_py.run()
-    package = tmp_path / setup.DATA_PACKAGE
-    packed = {str(path.relative_to(package)) for path in package.rglob("*") if path.is_file()}
-    tracked = {
-        str(path.relative_to(ROOT))
-        for folder in ("configs", "pretrained")
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file() and not path.name.startswith("policy.")
-    }
-    assert "configs/ac_iqn.yaml" in packed
-    assert packed == tracked
+@pytest.mark.parametrize("cuda", [True, False])
+def test_the_record_is_of_what_the_library_holds(cuda, build_ext, tmp_path, monkeypatch):
+    toolkit = setup.Toolkit(tmp_path, tmp_path / "include", (13, 0))
+    shutil.copy(CSRC.parent / "_ops.so", tmp_path)
+    held = setup.holds_cuda(tmp_path / "_ops.so")
+    assert held == ops.has_cuda()
+    command = build_ext(toolkit if cuda else None)
+    if cuda == held:
+        command.run()
+        assert json.loads((tmp_path / setup.BUILD_INFO).read_text())["cuda"] == held
+        return
+    (tmp_path / setup.BUILD_INFO).write_text("of a build before")
+    with pytest.raises(SystemExit, match="against the decision"):
+        command.run()
+    assert not (tmp_path / setup.BUILD_INFO).exists()
 
 
-def test_an_editable_installation_uses_those_beside_the_package(build_py, tmp_path):
-    build_py.editable_mode = True
-    build_py.run()
-    assert not list(tmp_path.rglob("ac_iqn.yaml"))
+@pytest.mark.parametrize("inplace", [True, False])
+def test_only_a_library_that_stays_is_for_this_machine(inplace, build_ext, tmp_path, monkeypatch):
+    monkeypatch.delenv("MARINENAV_ARCH", raising=False)
+    monkeypatch.setattr(setup, "holds_cuda", lambda _: False)
+    command = build_ext(None)
+    command.inplace = inplace
+    command.run()
+    flags = setup.cxx_flags({}, portable=not inplace)
+    assert command.extensions[0].extra_compile_args["cxx"] == flags
+    assert json.loads((tmp_path / setup.BUILD_INFO).read_text())["cxx_flags"] == flags
 
 
-def test_a_build_without_them_is_an_error(build_py, tmp_path, monkeypatch):
+def test_a_build_without_the_settings_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "ROOT", tmp_path)
-    with pytest.raises(SystemExit, match=r"no file configs/\*\.yaml"):
-        build_py.run()
+    with pytest.raises(SystemExit, match=r"files are missing in .*configs"):
+        setup.main()
 
 
 def test_without_torch_two_lines_say_how(monkeypatch):
@@ -229,20 +265,12 @@ def test_commands_are_there():
 
 def test_cuda_half_is_there_if_it_should_be():
     """Compares what this environment calls for with what was built and what torch can dispatch."""
-    toolkit = setup.needed_toolkit(torch.version.cuda, os.environ)
-    decision = setup.decide_cuda(torch.__version__, torch.version.cuda, toolkit, os.environ)
+    decision = setup.decide_cuda(torch.__version__, torch.version.cuda, os.environ)
     built = json.loads((CSRC.parent / setup.BUILD_INFO).read_text())
     assert built["torch"] == torch.__version__, "the operators are built for another torch: rebuild"
-    assert built["cuda"] == decision.build, f"should be: {decision}; was: {built['reason']}"
-
-    torch.ops.load_library(CSRC.parent / "_ops.so")
-    names = [n for n in torch._C._dispatch_get_all_op_names() if n.startswith("marinenav::")]
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    on_cpu = {name for name in names if has_kernel(name, "CPU")}
-    assert on_cpu
-    assert {name for name in names if has_kernel(name, "CUDA")} == (
-        on_cpu if decision.build else set()
-    )
+    should = decision.toolkit is not None
+    assert built["cuda"] == should, f"should be: {decision}; was: {built['reason']}"
+    assert setup.holds_cuda(CSRC.parent / "_ops.so") == should
 
 
 def test_pins_lie_in_the_ranges_that_the_packages_allow():
@@ -252,14 +280,6 @@ def test_pins_lie_in_the_ranges_that_the_packages_allow():
     ranges = project["dependencies"] + project["optional-dependencies"]["dev"]
     for requirement in map(Requirement, ranges):
         assert requirement.specifier.contains(pins[requirement.name]), requirement
-
-
-def test_package_data_is_there():
-    """What no pattern matches is missing after an installation, without an error."""
-    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
-    for package, patterns in tool["setuptools"]["package-data"].items():
-        for pattern in patterns:
-            assert list((ROOT / package).glob(pattern)), (package, pattern)
 
 
 def compile_check_reason() -> str:

@@ -22,7 +22,7 @@ from train_RL_agents.config.files import config_from_plain, load_config, presets
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes, ProcessLostError
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
-from train_RL_agents.device.placement import choose_device
+from train_RL_agents.device.placement import check_own_gpu, choose_device
 from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
 from train_RL_agents.evaluation.results import StageResult
 from train_RL_agents.evaluation.table import print_table
@@ -90,11 +90,13 @@ def train_one(
         whole: what is to be resumed after an interruption: the run's folder, or its sweep's.
 
     Raises:
+        ConfigError: the device is not there, or not this process's own.
         InterruptedRunError: a signal came; the run is saved.
         ProcessLostError: another process died.
     """
     go_on = f"--resume {whole or output_dir}"
     device = choose_device(config.device, processes.local_rank)
+    check_own_gpu(device, processes)
     if config.threads:
         torch.set_num_threads(config.threads)
     trainer = TorchRLTrainer(config, output_dir, device, processes)
@@ -145,7 +147,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")
     configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
-    moment = processes.agree(datetime.now().strftime("%Y%m%d-%H%M%S"))
+    moment, *_ = processes.gather(datetime.now().strftime("%Y%m%d-%H%M%S"))
     output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
     check_writable(output_dir)
     taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)

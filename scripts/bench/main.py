@@ -11,12 +11,12 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
@@ -32,8 +32,10 @@ from scripts.bench.modes import (
     Case,
     Effort,
     compare_reset_skipping,
+    describe,
     measure_simulator,
 )
+from scripts.bench.table import print_record
 from scripts.bench.training import measure_kernel_time_share, measure_training
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
@@ -176,6 +178,7 @@ def measure(
         "matmul_flops_per_s": matmul_flops_per_s(device),
         "complete": False,
         "rows": [],
+        "out_of_memory": [],
         "skip_reset_if_empty": [],
     }
     peaks = measure_peaks(device) if device.type == "cuda" else None
@@ -184,101 +187,52 @@ def measure(
     keep(record)
     trained = []
     for case in tqdm(list(cases(options, device)), unit="row", disable=None):
-        if case.mode == "train":
-            row = measure_training(case, training, record["matmul_flops_per_s"])
-            trained.append((case, row))
-        else:
-            row = measure_simulator(case, effort)
-        if case.mode == "step" and peaks is not None:
-            work = work_of_robot_step(case.robots, case.buoys, case.vortices)
-            row |= bound_of(work, peaks)
-            row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
-        record["rows"].append(row)
+        with out_of_memory_noted(record, case):
+            if case.mode == "train":
+                row = measure_training(case, training, record["matmul_flops_per_s"])
+                trained.append((case, row))
+            else:
+                row = measure_simulator(case, effort)
+            if case.mode == "step" and peaks is not None:
+                work = work_of_robot_step(case.robots, case.buoys, case.vortices)
+                row |= bound_of(work, peaks)
+                row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
+            record["rows"].append(row)
         keep(record)
     if "step" in options.modes:
         for worlds in options.worlds[:1] if options.quick else options.worlds:
-            record["skip_reset_if_empty"].append(compare_reset_skipping(device, worlds, effort))
+            with out_of_memory_noted(record, Case("step", device, worlds)):
+                comparison = compare_reset_skipping(device, worlds, effort)
+                record["skip_reset_if_empty"].append(comparison)
             keep(record)
     for case, row in trained if device.type == "cuda" else ():
-        row["kernel_time_share"] = measure_kernel_time_share(case)
+        with out_of_memory_noted(record, case):
+            row["kernel_time_share"] = measure_kernel_time_share(case)
         keep(record)
     record["complete"] = True
     keep(record)
     return record
 
 
+@contextmanager
+def out_of_memory_noted(record: dict[str, Any], case: Case) -> Iterator[None]:
+    """Note in the record that the memory is too small for a case, and go on with the next one."""
+    try:
+        yield
+    except RuntimeError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, torch.OutOfMemoryError):
+            cause = cause.__context__  # the end of a capture raises an error of its own
+        if cause is None:
+            raise
+        message = str(cause).splitlines()[0]
+        record["out_of_memory"].append({**describe(case), "message": message})
+
+
 def write_record(path: Path | None, record: dict[str, Any]) -> None:
     """Write the record, if it is wanted."""
     if path is not None:
         write_json(path, record)
-
-
-def main_table(title: str) -> Table:
-    """Return the empty table of rows."""
-    table = Table(title=title)
-    for name in ("mode", "agent", "worlds", "vortices", "resets"):
-        table.add_column(name)
-    for name in (
-        "robot-steps/s",
-        "per CPU s",
-        "world-steps/s",
-        "active",
-        "samples per insert",
-        "MiB",
-        "growth KiB",
-    ):
-        table.add_column(name, justify="right")
-    table.add_column("more")
-    return table
-
-
-def add_to(table: Table, row: dict[str, Any]) -> None:
-    """Add a row of the record to the table."""
-    ratio = row["samples_per_insert"]
-    table.add_row(
-        row["mode"],
-        row["agent"] or "",
-        f"{row['worlds']:,}",
-        str(row["vortices"]),
-        row["resets"],
-        f"{row['robot_steps_per_s']:,.0f}",
-        f"{row['robot_steps_per_cpu_s']:,.0f}" if row["device"] == "cpu" else "",
-        f"{row['world_steps_per_s']:,.0f}",
-        f"{row['active_fraction']:.0%}",
-        "" if ratio is None else f"{ratio:.3g}",
-        f"{row['memory_bytes'] / 2**20:,.0f}",
-        f"{row['memory_growth_bytes'] / 2**10:,.0f}",
-        remarks(row),
-    )
-
-
-def remarks(row: dict[str, Any]) -> str:
-    """Return what only some rows have, in a few words."""
-    parts = []
-    if row.get("fraction_of_bound") is not None:
-        parts.append(f"{row['fraction_of_bound']:.1%} of bound")
-    if row["mode"] == "train":
-        parts.append(f"{row['gradient_samples_per_s']:,.0f} samples/s")
-        parts.append(f"{row['update_share_of_peak']:.0%} of {row['product_dtype']} matmul rate")
-        parts.append(f"slowest 1%: {row['slowest_percent_over_median_of_equal']:.2f}x")
-    if row.get("kernel_time_share") is not None:
-        parts.append(f"kernels {row['kernel_time_share']:.0%} of time")
-    return ", ".join(parts)
-
-
-def print_skipping(console: Console, comparisons: Sequence[dict[str, Any]]) -> None:
-    """Print the comparison of `skip_reset_if_empty` with always launching."""
-    table = Table(title="skip_reset_if_empty: a decision and its natural resets")
-    for name in ("worlds", "skipping, us", "always launching, us", "ratio"):
-        table.add_column(name, justify="right")
-    for entry in comparisons:
-        table.add_row(
-            f"{entry['worlds']:,}",
-            f"{entry['skipping_decision_s'] * 1e6:,.1f}",
-            f"{entry['always_launching_decision_s'] * 1e6:,.1f}",
-            f"{entry['skipping_over_launching']:.2f}",
-        )
-    console.print(table)
 
 
 def complaints(
@@ -327,12 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    table = main_table(f"{options.device}, {options.robots} robots, {options.buoys} buoys")
-    for row in record["rows"]:
-        add_to(table, row)
-    console.print(table)
-    if record["skip_reset_if_empty"]:
-        print_skipping(console, record["skip_reset_if_empty"])
+    title = f"{options.device}, {options.robots} robots, {options.buoys} buoys"
+    print_record(console, record, title)
     wrong = complaints(record["rows"], options.max_mem_delta, options.min_rate)
     for complaint in wrong:
         print(f"error: {complaint}", file=sys.stderr)

@@ -192,10 +192,8 @@ def warm_up(simulation: Simulation, effort: Effort) -> int:
     return fitting
 
 
-def row_of(case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory) -> dict[str, Any]:
-    """Return what every row holds; the rates are medians over the repeats."""
-    rates = [repeat.robot_steps / repeat.seconds for repeat in repeats]
-    worlds = [case.worlds * repeat.decisions / repeat.seconds for repeat in repeats]
+def describe(case: Case) -> dict[str, Any]:
+    """Return what a row says of its case."""
     return {
         "mode": case.mode,
         "agent": case.agent,
@@ -205,6 +203,15 @@ def row_of(case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory)
         "buoys": case.buoys,
         "vortices": case.vortices,
         "resets": case.resets,
+    }
+
+
+def row_of(case: Case, repeats: Sequence[Repeat], before: Memory, after: Memory) -> dict[str, Any]:
+    """Return what every row holds; the rates are medians over the repeats."""
+    rates = [repeat.robot_steps / repeat.seconds for repeat in repeats]
+    worlds = [case.worlds * repeat.decisions / repeat.seconds for repeat in repeats]
+    return {
+        **describe(case),
         "robot_steps_per_s": statistics.median(rates),
         "world_steps_per_s": statistics.median(worlds),
         "robot_steps_per_cpu_s": statistics.median(

@@ -80,7 +80,7 @@ class NoisyLinear(nn.Module):
         Args:
             x: `[..., inputs]`.
             shared: one draw for all rows, as a loss uses it; else one for every row, so that robots
-                explore independently of each other.
+                explore independently of each other. The latter gives no gradients.
 
         Returns:
             `[..., outputs]`.
@@ -89,17 +89,19 @@ class NoisyLinear(nn.Module):
         rows = () if shared else x.shape[:-1]
         noise_in = signed_root(torch.randn((*rows, inputs), device=x.device))  # [..., I]
         noise_out = signed_root(torch.randn((*rows, outputs), device=x.device))  # [..., O]
-        bias = self.bias + self.bias_sigma * noise_out  # [..., O]
         if shared:
+            bias = self.bias + self.bias_sigma * noise_out  # [O]
             weight = self.weight + self.weight_sigma * torch.outer(noise_out, noise_in)  # [O, I]
             return functional.linear(x, weight, bias)
-        deviation = functional.linear(x * noise_in, self.weight_sigma) * noise_out  # [..., O]
-        return functional.linear(x, self.weight) + deviation + bias
+        # In place: with many robots these are the largest tensors of a decision.
+        bias = (self.bias_sigma * noise_out).add_(self.bias)  # [..., O]
+        result = noise_out.mul_(functional.linear(noise_in.mul_(x), self.weight_sigma))  # [..., O]
+        return result.add_(functional.linear(x, self.weight)).add_(bias)
 
 
 def signed_root(x: Tensor) -> Tensor:
-    """Return sign(x) sqrt(|x|), the noise of one factor."""
-    return x.sign() * x.abs().sqrt()
+    """Return sign(x) sqrt(|x|), the noise of one factor, with one temporary for all steps."""
+    return x.abs().sqrt_().copysign_(x)
 
 
 class NoisyStream(nn.Module):

@@ -1,19 +1,22 @@
-"""Several training processes, as ``torchrun`` starts them: averages, sums, and the death of one."""
+"""Several training processes, as ``torchrun`` starts them: sums, questions, the death of one."""
 
 from __future__ import annotations
 
 import functools
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-TIMEOUT = timedelta(minutes=10)
+HOST_LIMIT = timedelta(minutes=10)
 """How long a process waits for the others: longer than an evaluation, which only the first does."""
+GPU_LIMIT = timedelta(minutes=2)
+"""How long a GPU waits for the others. The processes meet before, so that none is in an evaluation;
+NCCL then ends a process whose GPU waits for one that died."""
 
 
 class ProcessLostError(RuntimeError):
@@ -27,12 +30,14 @@ class Processes:
     Attributes:
         rank: number of this process, from 0.
         size: number of processes.
-        local_rank: number of this process on its machine, which is its GPU's number.
+        local_rank: number of this process on its machine.
+        gpus: the group that exchanges tensors on GPUs; None where gloo exchanges all.
     """
 
     rank: int = 0
     size: int = 1
     local_rank: int = 0
+    gpus: dist.ProcessGroup | None = None
 
     @classmethod
     def join(cls) -> Processes:
@@ -47,13 +52,12 @@ class Processes:
         if size == 1:
             return cls()
         rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
-        on_gpu = torch.cuda.is_available() and dist.is_nccl_available()
-        if on_gpu:
-            torch.cuda.set_device(local_rank % torch.cuda.device_count())
-        backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
         processes = cls(rank, size, local_rank)
-        processes.exchange(lambda: dist.init_process_group(backend, timeout=TIMEOUT))
-        return processes
+        processes.exchange(lambda: dist.init_process_group("gloo", timeout=HOST_LIMIT))
+        if not (torch.cuda.is_available() and dist.is_nccl_available()):
+            return processes
+        torch.cuda.set_device(local_rank % torch.cuda.device_count())
+        return replace(processes, gpus=dist.new_group(backend="nccl", timeout=GPU_LIMIT))
 
     @property
     def first(self) -> bool:
@@ -66,19 +70,6 @@ class Processes:
             return 1
         return int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
 
-    def average(self, tensors: Iterable[Tensor]) -> None:
-        """Replace every tensor by its mean over the processes, with one transfer for all of them.
-
-        Raises:
-            ProcessLostError: another process has died.
-        """
-        if self.size == 1:
-            return
-        tensors = list(tensors)
-        flat = torch.cat([tensor.flatten() for tensor in tensors])
-        self.exchange(lambda: dist.all_reduce(flat))
-        self._scatter(flat.div_(self.size), tensors)
-
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
         """Replace every tensor by that of the first process.
 
@@ -88,19 +79,18 @@ class Processes:
         if self.size == 1:
             return
         for tensor in tensors:
-            self.exchange(functools.partial(dist.broadcast, tensor, 0))
+            self.exchange(functools.partial(dist.broadcast, tensor, 0, self._group(tensor)))
 
-    def agree(self, text: str) -> str:
-        """Return the first process's text in every process.
+    def gather(self, text: str) -> list[str]:
+        """Return the text of every process, by rank.
 
         Raises:
             ProcessLostError: another process has died.
         """
-        if self.size == 1:
-            return text
-        texts = [text]
-        self.exchange(lambda: dist.broadcast_object_list(texts, 0))
-        return texts[0]
+        texts = [text] * self.size
+        if self.size > 1:
+            self.exchange(lambda: dist.all_gather_object(texts, text))
+        return texts
 
     def sum(self, tensor: Tensor) -> None:
         """Replace ``tensor`` by its sum over the processes.
@@ -109,7 +99,7 @@ class Processes:
             ProcessLostError: another process has died.
         """
         if self.size > 1:
-            self.exchange(lambda: dist.all_reduce(tensor))
+            self.exchange(lambda: dist.all_reduce(tensor, group=self._group(tensor)))
 
     def any(self, flag: bool) -> bool:
         """Return whether a process gave a true ``flag``; the question goes from host to host.
@@ -145,14 +135,13 @@ class Processes:
         try:
             communicate()
         except RuntimeError as error:
+            if self.gpus is not None:
+                self.gpus.abort()  # else this GPU, and the exit with it, waits for the lost process
             raise ProcessLostError(
                 f"process {self.rank} of {self.size} lost contact with another one, which has "
                 f"probably died ({str(error).splitlines()[0]})"
             ) from error
 
-    @staticmethod
-    def _scatter(flat: Tensor, tensors: list[Tensor]) -> None:
-        start = 0
-        for tensor in tensors:
-            tensor.copy_(flat[start : start + tensor.numel()].view_as(tensor))
-            start += tensor.numel()
+    def _group(self, tensor: Tensor) -> dist.ProcessGroup | None:
+        """Return the group that exchanges a tensor; None is the default one."""
+        return self.gpus if tensor.is_cuda else None

@@ -110,11 +110,22 @@ class RunStatistics:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over a `state_dict`, from any device."""
-        self._name_metrics(list(state["metric_names"]))
+        """Take over a `state_dict`, from any device; sums that exist stay where they are.
+
+        Raises:
+            ValueError: it has metrics of other names.
+        """
+        names = list(state["metric_names"])
+        if names and self._metric_names not in ([], names):
+            raise ValueError(
+                f"the state sums the metrics {names}, the updates here give {self._metric_names}: "
+                "load it into the algorithm that wrote it"
+            )
+        if names and not self._metric_names:
+            self._name_metrics(names)
         self._returns.copy_(state["returns"])
         self._actions.copy_(state["actions"])
-        self._metrics.copy_(state["metrics"])
+        self._metrics.copy_(state["metrics"] if names else torch.zeros_like(self._metrics))
 
     def histograms_of_actions(self, counts: Tensor) -> dict[str, Histogram]:
         """Return the histogram of each coordinate of the action, or of its index."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy import stats
 from torch import Tensor
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -167,9 +167,5 @@ def _quantile_names() -> list[str]:
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     """Return the 95% Wilson score interval of a share (Wilson 1927)."""
-    z = NormalDist().inv_cdf(0.975)
-    share, weight = successes / trials, z * z / trials
-    centre = share + weight / 2
-    half = z * math.sqrt((share * (1 - share) + weight / 4) / trials)
-    low, high = (centre - half) / (1 + weight), (centre + half) / (1 + weight)
-    return max(0.0, low), min(1.0, high)
+    interval = stats.binomtest(successes, trials).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)

@@ -14,6 +14,7 @@ from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.device.gradients import GradientAverage
 from train_RL_agents.metrics.accumulators import RunStatistics
 from train_RL_agents.replay.buffer import DeviceReplay
 from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout, check_memory
@@ -38,8 +39,6 @@ class Learner:
         torch.manual_seed(config.seed)
         self.agent = build_agent(config, device)
         processes.broadcast(self.agent.state_dict().values())
-        if processes.size > 1:
-            self.agent.gradient_sync = processes.average
         torch.manual_seed(config.seed * processes.size + processes.rank)
         self.env = MarineNavEnv(
             config.worlds,
@@ -64,13 +63,13 @@ class Learner:
         self.stepper = Stepper(self.env)
         self.replay = self._make_replay(processes)
         self.statistics = RunStatistics(self.env)
-        # With NCCL inside, an update is not captured.
-        alone = processes.size == 1
         self._collecting = (
             CapturedStep(self._collect, device, enabled=config.compile),
             CapturedStep(self._collect, device, enabled=config.compile),
         )
-        self._learning = CapturedStep(self._learn, device, enabled=config.compile and alone)
+        self._learning = CapturedStep(self._learn, device, enabled=config.compile)
+        if processes.size > 1:
+            self.agent.gradient_sync = GradientAverage(processes, self._learning)
 
     def start(self, stages: Tensor) -> None:
         """Place the first scenarios, of the given stages, int64 [W]."""

@@ -207,6 +207,7 @@ class TorchRLTrainer:
         if saves:
             with self.timed():
                 self.save()
+        self.processes.wait()  # no GPU waits for the evaluation, which only the first process does
         return record
 
     def wait_for_device(self) -> None:
@@ -241,7 +242,9 @@ class TorchRLTrainer:
 
         Raises:
             DivergedRunError: a quantity is not finite, or the policy gave unusable actions.
+            ProcessLostError: another process has died.
         """
+        self.processes.wait()  # hosts notice a death that the GPUs would wait for
         counters, step = self.counters, self.counters.step
         statistics = self.learner.statistics
         updates = counters.updates - counters.logged_updates

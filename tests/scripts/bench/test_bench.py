@@ -50,6 +50,39 @@ def row(**changes):
 
 
 class TestCommandLine:
+    @pytest.mark.parametrize("in_capture", [False, True])
+    def test_a_row_that_does_not_fit_the_memory_is_noted(
+        self, in_capture, tmp_path, capsys, monkeypatch
+    ):
+        def measure(case, *_):
+            if case.worlds == 16:
+                try:
+                    raise torch.OutOfMemoryError("CUDA out of memory.\nMore")
+                finally:
+                    if in_capture:
+                        raise torch.AcceleratorError("capture invalidated")
+            return original(case, *_)
+
+        original = measure_simulator
+        monkeypatch.setattr(main, "measure_simulator", measure)
+        path = tmp_path / "bench.json"
+        arguments = ["--modes", "step", "--worlds", "16", "4", "--resets", "none", "--vortices"]
+        arguments += ["0", "--quick", "--device", "cpu", "--json", str(path)]
+        assert main.main(arguments) == 0
+        record = json.loads(path.read_text())
+        assert [row["worlds"] for row in record["rows"]] == [4]
+        (noted,) = record["out_of_memory"]
+        assert (noted["worlds"], noted["message"]) == (16, "CUDA out of memory.")
+        assert "out of memory" in capsys.readouterr().out
+
+    def test_another_error_ends_the_benchmark(self, monkeypatch):
+        def fail(*_):
+            raise RuntimeError("a mistake")
+
+        monkeypatch.setattr(main, "measure_simulator", fail)
+        with pytest.raises(RuntimeError, match="a mistake"):
+            main.main(["--modes", "step", "--quick", "--device", "cpu"])
+
     def test_record_and_table(self, tmp_path, capsys, monkeypatch):
         kept = []
         monkeypatch.setattr(main, "keep_freed_memory", lambda: kept.append(True))

@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,8 +18,8 @@ from marinenav_env.kernel import ops
 from tests.train_RL_agents.short_runs import assert_same
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.device.distributed import Processes
-from train_RL_agents.device.placement import choose_device
+from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.placement import check_own_gpu, choose_device
 from train_RL_agents.metrics.writer import read_metrics
 from train_RL_agents.run import checkpoint
 
@@ -64,10 +66,10 @@ def contents(folder):
 def test_alone_everything_is_the_identity():
     tensor = torch.arange(3.0)
     alone = Processes()
-    alone.average([tensor])
     alone.sum(tensor)
     alone.broadcast([tensor])
     alone.wait()
+    assert alone.gather("own") == ["own"]
     assert alone.any(True)
     assert not alone.any(False)
     assert tensor.tolist() == [0.0, 1.0, 2.0]
@@ -81,22 +83,97 @@ def test_processes_of_a_machine_share_its_cpu_but_no_gpu(monkeypatch):
     assert Processes().sharing(torch.device("cpu")) == 1
 
 
-def test_a_process_without_a_gpu_of_its_own_is_told_so(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(ops, "has_cuda", lambda: True)
+@pytest.fixture
+def gpus(monkeypatch):
+    """Pretends that torch sees a number of GPUs, by their identifiers."""
+
+    def see(*uuids, operators=True):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(uuids))
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: len(uuids))
+        monkeypatch.setattr(ops, "has_cuda", lambda: operators)
+        properties = [SimpleNamespace(uuid=uuid) for uuid in uuids]
+        monkeypatch.setattr(
+            torch.cuda, "get_device_properties", lambda device: properties[device.index]
+        )
+
+    return see
+
+
+def test_a_process_without_a_gpu_of_its_own_is_told_so(gpus):
+    gpus("one", "two")
     assert choose_device("auto", 1) == torch.device("cuda", 1)
     with pytest.raises(ConfigError, match=r"process 2 .* there are 2: start as many"):
         choose_device("auto", 2)
 
 
+def test_a_launcher_may_show_each_process_one_gpu_alone(gpus):
+    gpus("one")
+    assert choose_device("cuda", 3) == torch.device("cuda", 0)
+
+
+class Pair(Processes):
+    """One of two processes; the other one has what `other` says."""
+
+    other = ""
+
+    def gather(self, text):
+        return [text, self.other]
+
+
+def test_processes_that_share_a_gpu_are_told_so(gpus):
+    gpus("one")
+    device, pair = torch.device("cuda", 0), Pair(size=2)
+    check_own_gpu(device, pair)
+    Pair.other = f"{socket.gethostname()}, GPU one"
+    with pytest.raises(ConfigError, match="2 processes have no GPU of their own"):
+        check_own_gpu(device, pair)
+    check_own_gpu(torch.device("cpu"), Processes())
+
+
+def test_one_line_warns_of_a_gpu_that_stays_idle(gpus, capsys):
+    gpus("one", operators=False)
+    assert choose_device("auto") == torch.device("cpu")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "operators are built without CUDA" in line
+    gpus()
+    choose_device("auto")
+    assert not capsys.readouterr().err
+
+
+class Group:
+    """A group of GPUs of which one is lost."""
+
+    aborted = False
+
+    def abort(self):
+        self.aborted = True
+
+
+def test_a_lost_process_holds_no_gpu_up(monkeypatch):
+    """Its transfers wait for the lost one, and the exit waits for them."""
+    group = Group()
+    processes = Processes(size=2, gpus=group)
+
+    def lose(*_, **__):
+        raise RuntimeError("Connection closed by peer")
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", lose)
+    with pytest.raises(ProcessLostError, match=r"died \(Connection closed"):
+        processes.wait()
+    assert group.aborted
+
+
 PAIR = """
 import torch
+from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.device.gradients import GradientAverage
 processes = Processes.join()
-own = [torch.full((2, 2), float(processes.rank)), torch.tensor(10.0 * processes.rank)]
-processes.average(own)
-assert own[0].tolist() == [[0.5, 0.5], [0.5, 0.5]] and own[1].item() == 5.0, own
+average = GradientAverage(processes, CapturedStep(lambda: None, torch.device("cpu")))
+for more in (0.0, 1.0):
+    own = [torch.full((2, 2), processes.rank + more), torch.tensor(10.0 * processes.rank)]
+    average(own)
+    assert own[0].tolist() == [[0.5 + more] * 2] * 2 and own[1].item() == 5.0, own
 total = torch.tensor([1.0 + processes.rank])
 processes.sum(total)
 assert total.item() == 3.0
@@ -104,6 +181,7 @@ first = torch.tensor(float(processes.rank))
 processes.broadcast([first])
 assert first.item() == 0.0
 assert processes.any(processes.rank == 1) and not processes.any(False)
+assert processes.gather(str(processes.rank)) == ["0", "1"]
 processes.leave()
 """
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 
-from tests.fake_gpu import FAKE_GPU, AllOnGpu, CpuTensorError, fake_gpu, load_guard
+from tests.fake_gpu import FAKE_GPU, AllOnGpu, Operators, OtherDeviceError, fake_gpu, load_guard
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
@@ -15,6 +15,15 @@ from train_RL_agents.training.learner import Learner
 WORLDS = 6
 SMALL = [f"worlds={WORLDS}", "updates.batch_size=8", "replay.capacity=3000"]
 SMALL += ["updates.warmup_transitions=0", "compile=false"]
+# Launches of a decision and of an update, and most temporary memory in GB: a tenth above what is.
+BUDGETS = {
+    "AC-IQN": (225, 1170, 1.0),
+    "IQN": (230, 655, 2.9),
+    "DQN": (210, 500, 0.7),
+    "Rainbow": (400, 1460, 6.4),
+    "DDPG": (225, 950, 0.7),
+    "SAC": (240, 1570, 0.7),
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,11 +58,72 @@ def test_an_iteration_and_its_log_stay_on_one_device(agent, prioritized):
         assert packed.device == FAKE_GPU
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_graph_would_freeze_nothing_that_changes(agent):
+    """Whatever the schedules, the ring and the stages are, the same operators run."""
+    config, _, _ = load_config(agent=agent, overrides=[*SMALL, "algorithm.prioritized=true"])
+    with fake_gpu():
+        made = Learner(config, FAKE_GPU, Processes())
+        made.start(torch.zeros(WORLDS, dtype=torch.int64, device=FAKE_GPU))
+        made.collect()
+        made.learn()
+        sequences = []
+        for rate in (0.9, 0.1):
+            made.collect()  # of the other buffer, which has a graph of its own
+            made.set_rates(epsilon=rate, learning_rate_scale=rate, beta=rate)
+            made.set_stages(torch.full((WORLDS,), int(10 * rate) % 6, device=FAKE_GPU))
+            with Operators() as operators:
+                made.collect()
+                made.learn()
+            sequences.append(operators.calls)
+    assert sequences[0] == sequences[1]
+
+
+def test_a_number_that_changes_is_seen():
+    with fake_gpu():
+        sequences = []
+        for rate in (0.9, 0.1):
+            with Operators() as operators:
+                torch.zeros(3, device=FAKE_GPU).mul_(rate)
+            sequences.append(operators.calls)
+    assert sequences[0] != sequences[1]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_launches_and_temporary_memory_stay_within_a_budget(agent):
+    """Of a decision and of an update's forward pass, with the preset `scale`.
+
+    Rainbow's peak is in the output of 1,275 numbers for each of 327,680 robots.
+    """
+    decision, update, gigabytes = BUDGETS[agent]
+    config, _, _ = load_config(agent=agent, preset="scale", overrides=["compile=false"])
+    with fake_gpu():
+        made = Learner(config, FAKE_GPU, Processes())
+        made.start(torch.zeros(config.worlds, dtype=torch.int64, device=FAKE_GPU))
+        made.collect()
+        made.learn()
+        with Operators() as collecting:
+            made.collect()
+        with Operators() as learning:
+            made.learn()
+    assert 0.8 * decision < collecting.launches <= decision
+    assert 0.8 * update < learning.launches <= update
+    peak = max(collecting.peak_bytes, learning.peak_bytes) / 1e9
+    assert 0.8 * gigabytes < peak <= gigabytes
+
+
 def test_a_tensor_on_the_cpu_is_seen():
     with fake_gpu():
         there = torch.zeros(3, device=FAKE_GPU)
-        with AllOnGpu(), pytest.raises(CpuTensorError, match="on cpu"):
+        with AllOnGpu(), pytest.raises(OtherDeviceError, match="on cpu"):
             there + torch.zeros(())
+
+
+def test_a_tensor_on_another_gpu_is_seen():
+    with fake_gpu():
+        other = torch.zeros(3, device="cuda:0")
+        with AllOnGpu(), pytest.raises(OtherDeviceError, match="on cuda:0"):
+            other.neg()
 
 
 def test_a_read_is_seen():

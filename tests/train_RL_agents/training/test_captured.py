@@ -1,0 +1,147 @@
+"""The captured iteration, on a CPU: graphs are recorded operators, other processes are equals."""
+
+import gc
+
+import pytest
+import torch
+
+from tests.recorded_graphs import recorded_graphs
+from tests.train_RL_agents.short_runs import assert_same
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.files import load_config
+from train_RL_agents.config.schedules import Curriculum
+from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.training.learner import Learner
+
+SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
+SMALL += ["updates.warmup_transitions=0"]
+
+
+class Twins(Processes):
+    """Two processes that always have the same tensors."""
+
+    def broadcast(self, tensors):
+        """Leave the tensors alone."""
+
+    def wait(self):
+        pass
+
+    def sum(self, tensor):
+        tensor.mul_(2.0)
+
+
+def fresh(agent, processes=None, *, compiled=False):
+    config, _, _ = load_config(
+        agent=agent, overrides=[*SMALL, f"compile={str(compiled).lower()}", "seed=3"]
+    )
+    learner = Learner(config, torch.device("cpu"), processes or Processes())
+    learner.start(torch.arange(6))
+    return learner
+
+
+def trained(agent, processes, *, compiled):
+    learner = fresh(agent, processes, compiled=compiled)
+    for _ in range(2 * WARM_UP_CALLS + 6):
+        learner.collect()
+        learner.learn()
+    return learner
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("processes", [Processes(), Twins(size=2)], ids=["alone", "two"])
+def test_captured_steps_do_what_eager_ones_do(agent, processes):
+    """To the bit; the update of several processes is two graphs, the transfer between them."""
+    eager = trained(agent, processes, compiled=False)
+    with recorded_graphs() as graphs:
+        captured = trained(agent, processes, compiled=True)
+    assert len(graphs) == 2 + processes.size  # two orders of buffers, and the update
+    assert all(len(graph.calls) > 10 for graph in graphs)
+    assert_same(captured.agent.training_state(), eager.agent.training_state())
+    assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
+
+
+def test_graphs_of_a_device_share_one_pool():
+    gc.collect()
+    with recorded_graphs() as graphs:
+        learner = trained("DQN", Twins(size=2), compiled=True)
+        assert len({id(graph.pool()) for graph in graphs}) == 1
+        first = graphs[0].pool()
+        graphs.clear()
+        del learner
+        gc.collect()  # a learner and its steps refer to each other
+        step = CapturedStep(lambda: torch.zeros(2).add_(1), torch.device("cpu"))
+        for _ in range(WARM_UP_CALLS + 1):
+            step()
+        assert graphs[0].pool() is not first, "the pool of graphs that are gone"
+
+
+def test_a_capture_that_fails_leaves_the_step_as_it_was():
+    """So that the next call captures again, and no half of a function is replayed."""
+    total, failures = torch.zeros(()), [MemoryError()]
+
+    def add():
+        total.add_(1)
+        step.between_graphs(lambda: None)
+        if step._capturing is not None and failures:
+            raise failures.pop()
+        total.add_(1)
+
+    with recorded_graphs():
+        step = CapturedStep(add, torch.device("cpu"))
+        for _ in range(WARM_UP_CALLS):
+            step()
+        with pytest.raises(MemoryError):
+            step()
+        step()
+    assert float(total) == 2 * (WARM_UP_CALLS + 1)
+
+
+def tensors_of(thing, name="learner", seen=None):
+    """Yield name and tensor of everything that an object leads to within this project."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, torch.Tensor):
+        yield name, thing
+        if thing.grad is not None:
+            yield f"{name}.grad", thing.grad
+        return
+    if isinstance(thing, dict):
+        parts = thing.items()
+    elif isinstance(thing, (list, tuple)):
+        parts = enumerate(thing)
+    elif type(thing).__module__.startswith(("train_RL_agents", "marinenav_env", "torch")):
+        slots = [s for kind in type(thing).__mro__ for s in getattr(kind, "__slots__", ())]
+        named = {slot: getattr(thing, slot) for slot in slots if hasattr(thing, slot)}
+        parts = {**named, **getattr(thing, "__dict__", {})}.items()
+    else:
+        return
+    for key, part in parts:
+        label = id(key) if isinstance(key, torch.Tensor) else key  # of an optimizer's state
+        yield from tensors_of(part, f"{name}.{label}", seen)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_tensor_stays_where_the_graphs_look_for_it(agent):
+    """What a graph has recorded is read and written by address."""
+    made = trained(agent, Twins(size=2), compiled=False)
+    before = {name: tensor.data_ptr() for name, tensor in tensors_of(made)}
+    assert len(before) > 60
+    curriculum = Curriculum(made.config.curriculum, 1000)
+    for step in (100, 900):
+        made.set_rates(epsilon=0.3, learning_rate_scale=0.5, beta=0.6)
+        made.set_stages(curriculum.stages(step, 6))
+        made.collect()
+        made.collect()
+        made.learn()
+        made.statistics.gather(Processes(), updates=1)
+        made.statistics.clear()
+    states = [made.state_dict(with_replay=True), fresh(agent).state_dict(with_replay=True)]
+    for state in states:  # the second one is of a run without an update
+        made.load_state_dict(state)
+        made.agent.load_training_state(made.agent.training_state())
+    after = {name: tensor.data_ptr() for name, tensor in tensors_of(made)}
+    moved = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    assert not moved
