@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from train_RL_agents.evaluation.intervals import WorldBootstrap, mcnemar, wilson_interval
+from train_RL_agents.evaluation.intervals import WorldBootstrap, mcnemar
+from train_RL_agents.metrics.reductions import wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Batch, Policy, evaluation_config
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.results import Result
@@ -131,6 +133,27 @@ class ScenarioEvaluation:
             for name, policy in steering.items()
         ]
         self._batch = Batch(env, seed=seed, placed=True, steering=others)
+
+    @classmethod
+    def of_agent(
+        cls,
+        agent: Agent,
+        config: TrainConfig,
+        scenarios: Sequence[Scenario],
+        repeats: int | None = None,
+        *,
+        seed: int,
+    ) -> ScenarioEvaluation:
+        """Return the evaluation of ``agent`` in the environment of its settings."""
+        return cls(
+            scenarios,
+            repeats,
+            seed=seed,
+            config=config.env,
+            discrete=agent.discrete,
+            device=agent.device,
+            stack_k=config.stack_k,
+        )
 
     def run(self, act: Policy) -> ScenarioResults:
         """Run all episodes to their end.
