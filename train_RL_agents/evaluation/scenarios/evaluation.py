@@ -17,6 +17,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Batch, Policy, evaluation_config
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.results import Result
@@ -103,6 +104,9 @@ class ScenarioEvaluation:
         stack_k: int = 1,
     ) -> None:
         steering = {"straight": functools.partial(hold, discrete=discrete)}
+        for name in BASELINES:
+            baseline = Baseline(name, device)
+            steering[name] = baseline.act_index if discrete else baseline.act
         for scenario in scenarios:
             scenario.check_against(config, (POLICY, *steering))
         self.scenarios = tuple(scenarios)
@@ -131,6 +135,7 @@ class ScenarioEvaluation:
         others = [
             (steered_by(name, played, env.robots).to(env.device), policy)
             for name, policy in steering.items()
+            if any(vessel.steer == name for scenario in scenarios for vessel in scenario.vessels)
         ]
         self._batch = Batch(env, seed=seed, placed=True, steering=others)
 
