@@ -150,8 +150,9 @@ def print_results(results: Results, title: str, console: Console) -> None:
 
 def as_json(results: Results) -> dict[str, Any]:
     """Return the tables as other programs read them."""
-    by_scenario = isinstance(results, ScenarioResults)
-    return results.as_json() if by_scenario else table_as_json(results)
+    if isinstance(results, ScenarioResults):
+        return results.as_json()
+    return table_as_json(results)
 
 
 def evaluate_against(
