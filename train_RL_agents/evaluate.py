@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from marinenav_env.files import write_json
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.episodes import Evaluation
@@ -91,7 +91,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def evaluation_for(
-    arguments: argparse.Namespace, agent: Agent, config: TrainConfig
+    arguments: argparse.Namespace, agent: Actor, config: TrainConfig
 ) -> Evaluation | ScenarioEvaluation:
     """Return the evaluation that the command line asks for.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -36,8 +36,8 @@ class Baseline:
         ConfigError: there is none of that name.
     """
 
-    discrete = False
-    stochastic = False
+    discrete: ClassVar[bool] = False
+    stochastic: ClassVar[bool] = False
 
     def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
         if name not in BASELINES:

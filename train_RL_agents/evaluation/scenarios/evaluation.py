@@ -15,8 +15,8 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Batch, Policy, evaluation_config
 from train_RL_agents.evaluation.measures import Measures
@@ -103,7 +103,7 @@ class ScenarioEvaluation:
         device: torch.device | str = "cpu",
         stack_k: int = 1,
     ) -> None:
-        steering = {"straight": functools.partial(hold, discrete=discrete)}
+        steering: dict[str, Policy] = {"straight": functools.partial(hold, discrete=discrete)}
         for name in BASELINES:
             baseline = Baseline(name, device)
             steering[name] = baseline.act_index if discrete else baseline.act
@@ -142,7 +142,7 @@ class ScenarioEvaluation:
     @classmethod
     def of_agent(
         cls,
-        agent: Agent,
+        agent: Actor,
         config: TrainConfig,
         scenarios: Sequence[Scenario],
         repeats: int | None = None,
