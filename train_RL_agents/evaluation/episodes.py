@@ -19,6 +19,7 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.measures import Measures, measure
 from train_RL_agents.evaluation.motion import MotionLog
+from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.results import Outcomes, StageResult
 
 DECISION_LIMIT = 1_000
@@ -58,11 +59,12 @@ class Batch:
         self._start = env.state_dict()
 
     @torch.no_grad()
-    def play(self, act: Policy) -> tuple[Outcomes, Measures]:
+    def play(self, act: Policy, recording: Recording | None = None) -> tuple[Outcomes, Measures]:
         """Play all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
+            recording: keeps the episodes, if wanted.
 
         Returns:
             How they ended, and what happened in them.
@@ -70,7 +72,7 @@ class Batch:
         env = self._env
         with torch.random.fork_rng([env.device] if env.device.type == "cuda" else []):
             torch.manual_seed(self._seed)
-            log = self._run_episodes(act)
+            log = self._run_episodes(act, recording)
         outcome = torch.stack([env.outcome[name] for name in COPIED_OUTCOME]).cpu()
         return Outcomes(*(outcome[:3] > 0), *outcome[3:]), self._measure(log)
 
@@ -87,7 +89,7 @@ class Batch:
             energy=state.robot_field("energy")[:, : self._env.worlds],
         )
 
-    def _run_episodes(self, act: Policy) -> MotionLog:
+    def _run_episodes(self, act: Policy, recording: Recording | None) -> MotionLog:
         env = self._env
         env.load_state_dict(self._start)
         stepper = Stepper(env, restarts=False)
@@ -96,6 +98,8 @@ class Batch:
         else:
             stepper.reset()
         log = MotionLog(env)
+        if recording:
+            recording.begin(env, stepper.now)
         action = env.action_spec["robots", "action"].zero()
         for decision in range(DECISION_LIMIT):
             if decision % LOOK_INTERVAL == 0:
@@ -103,11 +107,16 @@ class Batch:
                 if not len(running):
                     break
                 log.follow(running)
+                if recording:
+                    recording.follow(running)
             for worlds in running.split(CHUNK_WORLDS):
                 now = stepper.now.obs
                 seen = tuple_like(now, (field.index_select(0, worlds) for field in now))
                 action.index_copy_(0, worlds, self._steer(act, worlds, seen))
-            log.note(stepper.step(action).acted)
+            following = stepper.step(action)
+            log.note(following.acted)
+            if recording:
+                recording.note(following, action)
             stepper.advance()
         return log
 
@@ -176,16 +185,17 @@ class Evaluation:
             stack_k=config.stack_k,
         )
 
-    def run(self, act: Policy) -> list[StageResult]:
+    def run(self, act: Policy, recording: Recording | None = None) -> list[StageResult]:
         """Run all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
+            recording: keeps the episodes, if wanted, in the order of the rows.
 
         Returns:
             One row per stage that has episodes.
         """
-        outcomes, measures = self._batch.play(act)
+        outcomes, measures = self._batch.play(act, recording)
         rows = []
         for index, stage in enumerate(self.stages):
             chosen = self.stage_of_world == index

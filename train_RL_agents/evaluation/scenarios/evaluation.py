@@ -20,6 +20,7 @@ from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Batch, Policy, evaluation_config
 from train_RL_agents.evaluation.measures import Measures
+from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.results import Result
 from train_RL_agents.evaluation.rules import rule_table
 from train_RL_agents.evaluation.scenarios.placement import place_scenarios
@@ -160,13 +161,14 @@ class ScenarioEvaluation:
             stack_k=config.stack_k,
         )
 
-    def run(self, act: Policy) -> ScenarioResults:
+    def run(self, act: Policy, recording: Recording | None = None) -> ScenarioResults:
         """Run all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
+            recording: keeps the episodes, if wanted, in the order of the rows.
         """
-        outcomes, measures = self._batch.play(act)
+        outcomes, measures = self._batch.play(act, recording)
         measures = measures.of_robots(self._own.T)
         rows = []
         for index, scenario in enumerate(self.scenarios):

@@ -1,0 +1,93 @@
+"""Recording of evaluated episodes as Tracks, while they are played."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.state import NEAREST_OBJECTS
+from marinenav_env.kernel.state import StepBuffers
+from marinenav_env.tracks import Tracks
+
+FIELDS = ("x", "y", "heading", "vx", "vy", "goal_x", "goal_y", "contact")
+"""Robot fields of the simulator that a recording keeps."""
+BY_DECISION = ("acted", "action", "reward", "terminated", "truncated")
+
+Row = dict[str, Tensor]
+
+
+class Recording:
+    """Keeps what happens in an environment's worlds while they run.
+
+    It takes about 200 bytes of the device for each robot slot and decision. `Batch.play` begins it
+    and fills it.
+    """
+
+    def begin(self, env: MarineNavEnv, now: StepBuffers) -> None:
+        """Start anew.
+
+        Args:
+            env: the environment, after its reset.
+            now: what its robots see.
+        """
+        self._env = env
+        self._worlds = torch.arange(env.worlds, device=env.device)
+        self._start = self._state(now)
+        self._blocks: list[tuple[Tensor, list[Row]]] = [(self._worlds, [])]
+
+    def follow(self, worlds: Tensor) -> None:
+        """Follow only these worlds [N] from now on, in ascending order."""
+        self._worlds = worlds
+        self._blocks.append((worlds, []))
+
+    def note(self, following: StepBuffers, action: Tensor) -> None:
+        """Note what a decision has brought."""
+        row = {name: getattr(following, name) for name in BY_DECISION if name != "action"}
+        row["action"] = action
+        row = {name: part.index_select(0, self._worlds) for name, part in row.items()}
+        self._blocks[-1][1].append(self._state(following) | row)
+
+    def _state(self, seen: StepBuffers) -> Row:
+        fields = (self._env.state.robot_field(name) for name in FIELDS)
+        robot = torch.stack([field.index_select(1, self._worlds).T for field in fields], -1)
+        now = {"objects": seen.obs.objects, "mask": seen.obs.mask}
+        kept = {
+            name: part.index_select(0, self._worlds)[:, :, :NEAREST_OBJECTS]
+            for name, part in now.items()
+        }
+        return {"robot": robot, **kept}
+
+    def tracks(self, world: int) -> Tracks:
+        """Return the tracks of one world, on the host.
+
+        Of its observations the present objects are kept, without `ego`.
+        """
+        rows = [
+            {name: part[column] for name, part in row.items()}
+            for worlds, block in self._blocks
+            for column in (worlds == world).nonzero().flatten().tolist()
+            for row in block
+        ]
+        parts = {name: torch.stack([row[name] for row in rows]).cpu() for name in rows[0]}
+        for name, start in self._start.items():
+            parts[name] = torch.cat((start[world].cpu().unsqueeze(0), parts[name]))
+        decisions = int(parts["acted"].any(-1).sum())
+        lengths = {name: decisions + (name not in BY_DECISION) for name in parts}
+        parts = {name: part[: lengths[name]].unsqueeze(1) for name, part in parts.items()}
+        objects, mask = parts.pop("objects"), parts.pop("mask")
+        state, vessel = self._env.state, self._env.config.vessel
+        buoys, vortices = (
+            field[..., world].T[: int(state.world_field(name)[world])].cpu().unsqueeze(0)
+            for field, name in ((state.buoy, "buoys"), (state.vortex, "vortices"))
+        )
+        return Tracks(
+            fields=FIELDS,
+            **parts,
+            buoys=buoys,
+            vortices=vortices,
+            decision_time=vessel.dt * vessel.substeps,
+            hull_radius=vessel.radius,
+            observation=Observation(objects.new_zeros(*mask.shape[:-1], 0), objects, mask),
+        )
