@@ -289,6 +289,7 @@ def main() -> None:
         package_dir=places,
         package_data={
             "marinenav_env": [BUILD_INFO],
+            "train_RL_agents.evaluation.report": ["*.css", "*.js"],
             **{package: SHIPPED[folder] for package, folder in places.items()},
         },
         ext_modules=[make_extension(decision.toolkit)],

@@ -20,6 +20,9 @@ from train_RL_agents.evaluation.against import compare, print_comparison
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.figures import draw_trajectories
+from train_RL_agents.evaluation.recording import Recording
+from train_RL_agents.evaluation.report.evaluated import Evaluated
+from train_RL_agents.evaluation.report.page import check_folder, write_report
 from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
@@ -41,9 +44,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--checkpoint",
         required=True,
+        nargs="+",
         metavar="PATH",
-        help="a run's folder, a checkpoint, a folder of pretrained/, an exported or published "
-        "TorchScript file, published weights (.npz, .pth), or a classical controller: "
+        help="one or several: a run's folder, a checkpoint, a folder of pretrained/, an exported or "
+        "published TorchScript file, published weights (.npz, .pth), or a classical controller: "
         + ", ".join(PREFIX + name for name in BASELINES),
     )
     parser.add_argument(
@@ -80,6 +84,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="evaluate this policy in the same worlds too, and print the paired differences",
     )
     parser.add_argument("--json", metavar="OUT", help="write the table to this file")
+    parser.add_argument(
+        "--report",
+        metavar="FOLDER",
+        help="write a page about all these policies into this folder: index.html, which needs no "
+        "network",
+    )
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     namespace = parser.parse_args(arguments)
@@ -87,6 +97,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
+    for name in ("against", "picture"):
+        if getattr(namespace, name) and len(namespace.checkpoint) > 1:
+            parser.error(f"--{name} goes with one --checkpoint, not {len(namespace.checkpoint)}")
     return namespace
 
 
@@ -111,8 +124,8 @@ def evaluation_for(
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
 
 
-def evaluate(arguments: argparse.Namespace, console: Console) -> Results:
-    """Evaluate as deployed, print the table, and return it.
+def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Evaluated:
+    """Evaluate the policy at ``path`` as deployed, print the table, and return what came of it.
 
     A policy that samples its actions is evaluated with its mean actions too, in a second table.
 
@@ -122,13 +135,14 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> Results:
         ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
         ConfigError: there is no such scenario, or it cannot be played.
     """
-    agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
+    agent, config = load_policy(path, choose_device(arguments.device))
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
     evaluation = evaluation_for(arguments, agent, config)
-    results = evaluation.run(agent.act)
-    console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
+    recording = Recording()
+    results = evaluation.run(agent.act, recording if arguments.report else None)
+    console.print(path, markup=False, highlight=False, soft_wrap=True)
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
     print_results(results, title, console)
@@ -137,7 +151,7 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> Results:
         print_results(by_mean, f"{title}, mean actions", console)
     if arguments.picture:
         draw_trajectories(agent, config, arguments.seed, Path(arguments.picture))
-    return results
+    return Evaluated(path, config, results, recording)
 
 
 def print_results(results: Results, title: str, console: Console) -> None:
@@ -164,7 +178,7 @@ def evaluate_against(
         CheckpointError: the policy is missing, damaged or of an unknown kind.
     """
     device = choose_device(arguments.device)
-    _, config = load_policy(arguments.checkpoint, device)
+    _, config = load_policy(arguments.checkpoint[0], device)
     other, other_config = load_policy(arguments.against, device)
     config = dataclasses.replace(config, stack_k=other_config.stack_k)
     others = evaluation_for(arguments, other, config).run(other.act)
@@ -182,12 +196,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         console = Console()
-        results = evaluate(parsed, console)
-        table = as_json(results)
+        if parsed.report:
+            check_folder(Path(parsed.report))
+        policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
+        tables = [as_json(evaluated.results) for evaluated in policies]
         if parsed.against:
-            table["against"] = evaluate_against(parsed, results, console)
+            tables[0]["against"] = evaluate_against(parsed, policies[0].results, console)
         if parsed.json:
-            write_json(Path(parsed.json), table)
+            named = zip(parsed.checkpoint, tables, strict=True)
+            several = {"policies": [{"checkpoint": path, **table} for path, table in named]}
+            write_json(Path(parsed.json), tables[0] if len(tables) == 1 else several)
+        if parsed.report:
+            device = choose_device(parsed.device)
+            print(write_report(Path(parsed.report), policies, seed=parsed.seed, device=device))
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

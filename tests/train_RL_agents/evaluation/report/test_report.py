@@ -1,0 +1,226 @@
+"""The report page of an evaluation."""
+
+import base64
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import plotly.offline
+import pytest
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.scenarios import Stage
+from train_RL_agents import evaluate
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.recording import Recording
+from train_RL_agents.evaluation.report import charts, playback, tables
+from train_RL_agents.evaluation.report.evaluated import Evaluated
+from train_RL_agents.evaluation.report.page import PAGE, page
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
+STAGES = (
+    Stage(robots=3, vortices=2, buoys=2, min_distance_m=30.0),
+    Stage(robots=5, vortices=0, buoys=0, min_distance_m=40.0),
+)
+SETTINGS = {"seed": 1, "config": EnvConfig(), "discrete": False}
+VOID = {"meta", "input"}
+
+
+def of_stages(name="straight <1>"):
+    recording = Recording()
+    rows = Evaluation(STAGES, (6, 6), **SETTINGS).run(goal_straight, recording)
+    return Evaluated(name, TrainConfig(), rows, recording)
+
+
+def of_scenarios():
+    recording = Recording()
+    scenarios = find_scenarios("clock")
+    results = ScenarioEvaluation(scenarios, 2, **SETTINGS).run(goal_straight, recording)
+    return Evaluated("straight", TrainConfig(), results, recording)
+
+
+@pytest.fixture(scope="module")
+def stages():
+    return of_stages()
+
+
+@pytest.fixture(scope="module")
+def clock():
+    return of_scenarios()
+
+
+class Reader(html.parser.HTMLParser):
+    """Checks that every element is closed, and keeps text of cells, links and scripts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.cells, self.names, self.links = [], [], set(), []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name in ("src", "href")]
+        self.names |= {value for name, value in attributes if name == "id"}
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells.append(data)
+
+
+def data_of(text):
+    return json.loads(re.search(r'id="report-data">(.*?)</script>', text)[1])
+
+
+def unpack(packed):
+    whole = np.frombuffer(base64.b64decode(packed["data"]), "<i2")
+    return (whole * packed["scale"]).reshape(packed["shape"])
+
+
+def test_the_page_is_whole_and_needs_no_network(stages):
+    text = page([stages, stages], {"seed": 1})
+    reader = Reader(text)
+    assert reader.links == []
+    own = text.replace(plotly.offline.get_plotlyjs(), "")
+    assert len(own) < len(text) - 1_000_000
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", own)
+    assert {"map", "gaps", "separation", "times"} <= reader.names
+    assert set(data_of(text)["charts"]) == {"separation", "times"}
+
+
+def test_its_numbers_are_those_of_the_evaluation(stages):
+    cells = Reader(page([stages], {})).cells
+    for result in stages.rows:
+        row = result.as_json()
+        low, high = row["success_ci95"]
+        shown = f"{row['success']:.3f} ({low:.3f} to {high:.3f})"
+        place = cells.index(result.label)
+        assert cells[place + 1 : place + 4] == [stages.name, "6", shown]
+        safety = row["safety"]
+        assert cells[place + 4] == tables.estimate(safety["collision_vessel"])
+        assert cells[place + 5] == tables.estimate(safety["collision_buoy"])
+        assert f"{row['timeout']:.3f}" == cells[place + 6]
+
+
+def test_scenarios_have_rules_clock_and_trajectories(clock):
+    text = page([clock], {})
+    drawn = data_of(text)["charts"]
+    assert set(drawn) == {"separation", "times", "clock", "grid-0"}
+    polar = drawn["clock"]["data"][0]
+    assert polar["theta"][:3] == pytest.approx([14.4, 28.8, 43.2])
+    median = clock.rows[0].safety["least_gap_vessel"]["median_m"]["value"]
+    assert polar["r"][0] == pytest.approx(max(median, 0.0) / 5.0)
+    cells = Reader(text).cells
+    score = clock.results.rules["classes"]["GW"]
+    place = cells.index("GW")
+    assert cells[place + 1] == str(score["encounters"])
+    assert cells[place + 5] == tables.estimate(score["R15"], 2)
+
+
+def test_near_misses_of_a_trajectory_are_red(clock):
+    lines = charts.paths_of(clock, 0, 0)
+    red = [line for line in lines if line.get("line", {}).get("color") == "#e5383b"]
+    tracks = clock.recording.tracks(0)
+    distance = np.hypot(
+        *(tracks.field(name)[:, 0].diff(dim=-1)[:, 0].numpy() for name in ("x", "y"))
+    )
+    near = (distance < 2.0 + 2.0 * tracks.hull_radius) & tracks.present[:, 0].all(-1).numpy()
+    assert near.any()
+    assert [int(np.isfinite(line["x"]).sum()) for line in red] == [near.sum()] * 2
+
+
+def test_packed_episodes_are_the_recorded_ones(stages):
+    episodes = data_of(page([stages], {}))["episodes"]
+    assert len(episodes) == 12
+    failed = [end not in ("success", "near miss") for end in (one["end"] for one in episodes)]
+    assert failed == sorted(failed, reverse=True)
+    assert any("flow" in one for one in episodes)
+    for one in episodes:
+        tracks = stages.recording.tracks(one["world"])
+        place, robots = unpack(one["place"]), tracks.placed[0]
+        for axis, name in enumerate(("x", "y")):
+            recorded = tracks.field(name)[:, 0][:, robots].numpy()
+            np.testing.assert_allclose(place[..., axis], recorded, atol=2e-3)
+        np.testing.assert_allclose(unpack(one["times"]), 0.5 * np.arange(len(place)), atol=1e-2)
+        seen = tracks.observation.objects[:, 0][:, robots][..., [0, 1, 4]].numpy()
+        np.testing.assert_allclose(unpack(one["seen"]), seen, atol=2e-3)
+        assert one["last"] == tracks.acted[:, 0].sum(0)[robots].tolist()
+
+
+def test_a_long_episode_is_thinned_out(stages, monkeypatch):
+    monkeypatch.setattr(playback, "ROWS", 10)
+    tracks = stages.recording.tracks(0)
+    packed = playback.pack_episode(tracks, EnvConfig())
+    times, place = unpack(packed["times"]), unpack(packed["place"])
+    assert len(times) <= 12
+    assert times[-1] == pytest.approx(len(tracks.acted) * 0.5, abs=1e-2)
+    x = tracks.field("x")[-1, 0][tracks.placed[0]]
+    np.testing.assert_allclose(place[-1, :, 0], x, atol=2e-3)
+
+
+def test_episodes_stay_within_the_budget(stages):
+    whole = playback.episodes_of([stages, stages])
+    part = playback.episodes_of([stages, stages], budget=len(json.dumps(whole)) // 2)
+    assert 0 < len(json.dumps(part)) <= len(json.dumps(whole)) // 2
+    assert {one["policy"] for one in part} == {0, 1}
+    assert {one["row"] for one in part} == {one["row"] for one in whole}  # every row is shown
+    assert playback.BUDGET < 8_000_000
+
+
+def test_one_command_writes_the_page_of_several_policies(tmp_path, capsys):
+    command = ["--checkpoint", "baseline:goal-straight", "baseline:orca", "--scenario", "imazu-01"]
+    command += ["--episodes", "2", "--json", str(tmp_path / "table.json")]
+    assert evaluate.main([*command, "--report", str(tmp_path / "new" / "report")]) == 0
+    text = (tmp_path / "new" / "report" / PAGE).read_text()
+    assert data_of(text)["policies"] == ["baseline:goal-straight", "baseline:orca"]
+    told = json.loads((tmp_path / "table.json").read_text())["policies"]
+    assert [one["checkpoint"] for one in told] == data_of(text)["policies"]
+    assert "seed of the episodes" in Reader(text).cells
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(evaluate, "load_policy", None)
+    (tmp_path / "file").write_text("")
+    command = ["--checkpoint", "baseline:orca", "--report", str(tmp_path / "file")]
+    assert evaluate.main(command) == 1
+    assert "--report" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["against", "picture"])
+def test_several_policies_are_refused_where_one_is_meant(name, capsys):
+    command = ["--checkpoint", "baseline:orca", "baseline:sb-mpc", f"--{name}", "baseline:orca"]
+    with pytest.raises(SystemExit):
+        evaluate.parse(command)
+    assert "one --checkpoint" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+def test_playback_in_a_browser(stages, tmp_path):
+    driver = (Path(__file__).parent / "driver.js").read_text()
+    text = page([stages], {}).replace("</body>", f"<script>{driver}</script></body>")
+    (tmp_path / PAGE).write_text(text)
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += ["--virtual-time-budget=5000", (tmp_path / PAGE).as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    told = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", shown)[1]))
+    start, playing, paused, scrubbed = told["steps"]
+    assert start == [0, False, "Play"]
+    assert playing[0] > 0
+    assert playing[1:] == [True, "Pause"]
+    assert paused[1:] == [False, "Play"]
+    assert scrubbed[0] == 2
+    assert told["drawn"]
+    assert told["charts"] > 0

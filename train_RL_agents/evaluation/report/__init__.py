@@ -1,0 +1,1 @@
+"""The report: one self-contained page about the policies of an evaluation."""

@@ -1,0 +1,131 @@
+"""The tables of the page, as HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from train_RL_agents.evaluation.report.evaluated import Evaluated
+from train_RL_agents.evaluation.results import Result
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
+
+ENDS = (
+    *("", "policy", "episodes", "success", "collision with a vessel", "with a buoy"),
+    *("time-out", "time (s)", "energy (N s)", "path ratio"),
+)
+NEAR = (
+    *("", "policy", "near vessel", "near buoy", "near vessels per hour"),
+    *("gap 5% (m)", "gap 50% (m)", "first action (s)"),
+)
+PASSING = (
+    *("policy", "encounters", "ambiguous", "head-on port to port", "contact"),
+    *("give-way astern", "ahead", "contact"),
+)
+RULES = ("policy", "class", "encounters", "S_r", "R8", "rule", "its score", "total")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells, which are text."""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n"
+        for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n{body}</table></div>\n'
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number with so many digits behind the point."""
+    return "–" if value is None else f"{value:.{digits}f}"  # noqa: RUF001
+
+
+def estimate(entry: Mapping[str, Any], digits: int = 3) -> str:
+    """Return a number and its interval."""
+    low, high = (number(end, digits) for end in entry["ci95"])
+    return f"{number(entry['value'], digits)} ({low} to {high})"
+
+
+def ends(policies: Sequence[Evaluated], *, single: bool = False) -> str:
+    """Return how the episodes ended, by group; ``single`` gives every scenario instead."""
+    rows = [
+        (group, evaluated.name, *_ends(result))
+        for group, results in grouped(policies, single)
+        for evaluated, result in zip(policies, results, strict=True)
+    ]
+    return table(ENDS, rows)
+
+
+def near_misses(policies: Sequence[Evaluated]) -> str:
+    """Return how near vessels came, by group."""
+    rows = [
+        (group, evaluated.name, *_near(result.safety))
+        for group, results in grouped(policies, single=False)
+        for evaluated, result in zip(policies, results, strict=True)
+    ]
+    return table(NEAR, rows)
+
+
+def rules(policies: Sequence[Evaluated]) -> str:
+    """Return the rule scores of scenarios by class."""
+    rows = []
+    for evaluated in policies:
+        assert isinstance(evaluated.results, ScenarioResults)
+        for name, row in evaluated.results.rules["classes"].items():
+            rule = next(key for key in row if key in ("R13", "R14", "R15", "R17"))
+            scores = [estimate(row[key], 2) for key in ("S_r", "R8", rule, "total")]
+            cells = (*scores[:2], rule, *scores[2:])
+            rows.append((evaluated.name, name, str(row["encounters"]), *cells))
+    return table(RULES, rows)
+
+
+def passing(policies: Sequence[Evaluated]) -> str:
+    """Return the plain shares beside the rule scores."""
+    rows = []
+    for evaluated in policies:
+        assert isinstance(evaluated.results, ScenarioResults)
+        score = evaluated.results.rules
+        shares = [score["ambiguous"], *score["head_on"].values(), *score["give_way"].values()]
+        cells = [estimate(share, 2) for share in shares]
+        rows.append((evaluated.name, str(score["encounters"]), *cells))
+    return table(PASSING, rows)
+
+
+def provenance(facts: Mapping[str, Any]) -> str:
+    """Return names and values."""
+    return table(("", ""), [(name, str(value)) for name, value in facts.items()])
+
+
+def grouped(policies: Sequence[Evaluated], single: bool) -> list[tuple[str, list[Result]]]:
+    """Return the results of all policies for each group, or for each single row."""
+    if single:
+        columns = [evaluated.rows for evaluated in policies]
+        return [(row[0].label, list(row)) for row in zip(*columns, strict=True)]
+    names = policies[0].groups
+    return [(name, [evaluated.groups[name] for evaluated in policies]) for name in names]
+
+
+def _ends(result: Result) -> tuple[str, ...]:
+    row, safety = result.as_json(), result.safety
+    success = {"value": row["success"], "ci95": row["success_ci95"]}
+    return (
+        str(row["episodes"]),
+        estimate(success),
+        estimate(safety["collision_vessel"]),
+        estimate(safety["collision_buoy"]),
+        number(row["timeout"]),
+        number(row["mean_time_s"], 1),
+        number(row["mean_energy"], 0),
+        estimate(safety["path_ratio"]),
+    )
+
+
+def _near(safety: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        estimate(safety["near_miss_vessel"]),
+        estimate(safety["near_miss_buoy"]),
+        estimate(safety["near_miss_vessel_per_hour"], 1),
+        estimate(safety["least_gap_vessel"]["p05_m"], 2),
+        estimate(safety["least_gap_vessel"]["median_m"], 2),
+        estimate(safety["first_action"]["median_s"], 1),
+    )
