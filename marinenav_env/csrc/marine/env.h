@@ -3,12 +3,13 @@
 //   Vessel  its fields, parameters, actions, and how a decision moves it    (vessels/)
 //   Sensor  its tables, parameters, and the observation of what is around   (sensors/)
 //   Task    goals, reward, ends and statistics                              (task.h)
-//   Water   tables, parameters, placement and flow; all flows add up        (water/)
+//   Water   tables, parameters, placement, flow and force; all of them add up (water/component.h)
 #pragma once
 
 #include "kernel/run.h"
 #include "marine/placement.h"
 #include "marine/sensors/nearest_objects.h"
+#include "marine/water/component.h"
 
 namespace marinenav {
 
@@ -73,7 +74,7 @@ struct MarineIntegratePhase {
   }
 
   /// Robots r..r+N-1 substep by substep: lanes overlap their chains of dependent operations.
-  template <int N>
+  template <int N, bool kPushed>
   MN_HD void decide(int r, int w) const {
     bool some = false;
     MN_UNROLL
@@ -89,19 +90,26 @@ struct MarineIntegratePhase {
       for (int n = 0; n < N; ++n) {
         auto& vessel = d[n].vessel;
         const Vec2<V> flow = Env::template flow<V>(s, p, w, vessel.motion.x, vessel.motion.y);
-        Vessel::substep(p.vessel, flow, vessel);
+        Vessel::substep(p.vessel, flow, vessel, [&](const Hull<V>& hull, Force<V>& force) {
+          if constexpr (kPushed) Env::push(s, p, w, hull, force);
+        });
       }
     }
     MN_UNROLL
     for (int n = 0; n < N; ++n) end(r + n, w, d[n]);
   }
 
-  MN_HD void operator()(int r, int w) const {
+  template <bool kPushed>
+  MN_HD void decide_some(int r, int w) const {
     if constexpr (kLaneCount<V> == 1) {
-      decide<1>(r, w);
+      decide<1, kPushed>(r, w);
     } else if (r % 2 == 0) {  // the even robot takes its neighbour along
-      r + 1 < s.robots ? decide<2>(r, w) : decide<1>(r, w);
+      r + 1 < s.robots ? decide<2, kPushed>(r, w) : decide<1, kPushed>(r, w);
     }
+  }
+
+  MN_HD void operator()(int r, int w) const {
+    Env::pushes(p) ? decide_some<true>(r, w) : decide_some<false>(r, w);
   }
 };
 
@@ -159,6 +167,7 @@ struct MarineEnv {
     void derive(const Params<double>& exact) {
       vessel.derive(exact.vessel);
       Sensor::template Groups<T>::derive(exact);
+      (Water::template Groups<T>::derive(exact), ...);
     }
   };
 
@@ -198,7 +207,27 @@ struct MarineEnv {
   /// Water velocity (m/s, world frame) at a position.
   template <class V, class S, class P>
   MN_HD static Vec2<V> flow(const S& s, const P& p, int w, V x, V y) {
-    return (Water::template flow<V>(s, p, w, x, y) + ...);
+    Vec2<V> sum{splat<V>(Scalar<V>(0)), splat<V>(Scalar<V>(0))};
+    (Water::flow(s, p, w, x, y, sum), ...);
+    return sum;
+  }
+
+  /// Whether anything but its thrusters may push a hull.
+  template <class P>
+  MN_HD static bool pushes(const P& p) {
+    return (Water::pushes(p) || ...);
+  }
+
+  /// Adds to a force what pushes a hull.
+  template <class V, class S, class P>
+  MN_HD static void push(const S& s, const P& p, int w, const Hull<V>& hull, Force<V>& force) {
+    (Water::push(s, p, w, hull, force), ...);
+  }
+
+  /// What a decision changes besides robots.
+  template <class V, class S, class P>
+  MN_HD static void advance(const S& s, const P& p, int w, Mask<V> running) {
+    (Water::template advance<V>(s, p, w, running), ...);
   }
 
   /// Whether a disc touches something solid in the water.

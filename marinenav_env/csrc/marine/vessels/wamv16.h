@@ -5,7 +5,7 @@
 #include "kernel/functions.h"
 #include "kernel/params.h"
 #include "kernel/views.h"
-#include "marine/vec2.h"
+#include "marine/water/component.h"
 
 namespace marinenav {
 
@@ -70,14 +70,8 @@ struct Wamv16 {
     V vx, vy, yaw;
   };
 
-  /// Propeller forces in the body frame: surge N, sway N, yaw N m.
-  template <class V>
-  struct Thrust {
-    V surge, sway, yaw;
-  };
-
   template <class V, class T = Scalar<V>>
-  MN_HD static Thrust<V> thrust_of(const Params<T>& p, V left, V right, V left_angle,
+  MN_HD static Force<V> thrust_of(const Params<T>& p, V left, V right, V left_angle,
                                    V right_angle) {
     const SinCos<V> l = sincos_of(left_angle);
     const SinCos<V> r = sincos_of(right_angle);
@@ -93,7 +87,7 @@ struct Wamv16 {
   };
 
   template <class V, class T = Scalar<V>>
-  MN_HD static Acceleration<V> acceleration_of(const Params<T>& p, const Thrust<V>& tau, V u, V v,
+  MN_HD static Acceleration<V> acceleration_of(const Params<T>& p, const Force<V>& tau, V u, V v,
                                                V u_r, V v_r, V r) {
     const V abs_v = absolute(v_r);
     const V abs_r = absolute(r);
@@ -133,7 +127,7 @@ struct Wamv16 {
   struct Decision {
     Motion<V> motion;
     V left, right;  // thrusts after the change
-    Thrust<V> tau;
+    Force<V> tau;
   };
 
   /// `field(number)` reads the vessel's fields.
@@ -152,11 +146,12 @@ struct Wamv16 {
     return d;
   }
 
-  /// A substep in water that flows with `flow` where the vessel is.
-  template <class V, class T>
-  MN_HD static void substep(const Params<T>& p, const Vec2<V>& flow, Decision<V>& d) {
+  /// A substep in water that flows with `flow` where the vessel is; `push(hull, force)` adds forces.
+  template <class V, class T, class Push>
+  MN_HD static void substep(const Params<T>& p, const Vec2<V>& flow, Decision<V>& d,
+                            const Push& push) {
     advance_pose(p, flow, d.motion);
-    advance_velocity(p, d.tau, d.motion);
+    advance_velocity(p, d.tau, d.motion, push);
   }
 
   /// First half: velocity over ground from the current here, then position and heading.
@@ -174,13 +169,15 @@ struct Wamv16 {
   }
 
   /// Second half: acceleration at the advanced heading; velocity over ground keeps its value.
-  template <class V, class T>
-  MN_HD static void advance_velocity(const Params<T>& p, const Thrust<V>& tau, Motion<V>& m) {
+  template <class V, class T, class Push>
+  MN_HD static void advance_velocity(const Params<T>& p, Force<V> tau, Motion<V>& m,
+                                     const Push& push) {
     const SinCos<V> h = sincos_of(m.heading);
     const V u_r = h.cos * m.vx_water + h.sin * m.vy_water;
     const V v_r = h.cos * m.vy_water - h.sin * m.vx_water;
     const V u = h.cos * m.vx + h.sin * m.vy;
     const V v = h.cos * m.vy - h.sin * m.vx;
+    push(Hull<V>{m.x, m.y, h, u, v}, tau);
     const Acceleration<V> a = acceleration_of(p, tau, u, v, u_r, v_r, m.yaw);
     const V u_next = u_r + a.u * p.dt;
     const V v_next = v_r + a.v * p.dt;

@@ -1,0 +1,51 @@
+// What a component of the water and the air may do, and what it does unless it says otherwise.
+#pragma once
+
+#include "kernel/functions.h"
+#include "kernel/tables.h"
+#include "marine/vec2.h"
+
+namespace marinenav {
+
+/// A force on a hull in its body frame: surge N, sway N, yaw N m.
+template <class V>
+struct Force {
+  V surge, sway, yaw;
+};
+
+/// A hull that may be pushed: place (m, world frame), heading, velocity over ground (m/s, body frame).
+template <class V>
+struct Hull {
+  V x, y;
+  SinCos<V> heading;
+  V u, v;
+};
+
+/// Nothing. A component derives from it, and hides what it does:
+///
+///   flow(s, p, w, x, y, sum)       adds its water velocity (m/s, world frame) at a position
+///   pushes(p)                      whether it can push at all; if none does, a step has no forces
+///   push(s, p, w, hull, force)     adds its force on a hull
+///   place(placement, stage)        draws what an episode begins with
+///   advance(s, p, w, running)      moves its own state on by a decision
+///   touches(placement, x, y, r)    whether a disc touches something solid
+struct Component {
+  template <class... Any>
+  MN_HD static void flow(const Any&...) {}
+  template <class Params>
+  MN_HD static bool pushes(const Params&) {
+    return false;
+  }
+  template <class... Any>
+  MN_HD static void push(const Any&...) {}
+  template <class... Any>
+  MN_HD static void place(const Any&...) {}
+  template <class V, class S, class P>
+  MN_HD static void advance(const S&, const P&, int, Mask<V>) {}
+  template <class... Any>
+  MN_HD static bool touches(const Any&...) {
+    return false;
+  }
+};
+
+}  // namespace marinenav
