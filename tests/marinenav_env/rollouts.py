@@ -100,3 +100,26 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
         integer = torch.int32 if a.dtype == torch.float32 else torch.int64
         a, b = a.contiguous().view(integer), b.contiguous().view(integer)
     return a.shape == b.shape and torch.equal(a, b)
+
+
+def lone_vessel(config: EnvConfig, **fields: float) -> MarineNavEnv:
+    """A vessel alone at the origin, heading north at rest unless `fields` say otherwise; float64.
+
+    A decision is one substep of 0.05 s, so that a hand can follow it.
+    """
+    config = replace(config, vessel=replace(config.vessel, substeps=1))
+    alone = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
+    env = MarineNavEnv(1, stages=(alone,), config=config, dtype=torch.float64)
+    env.reset_into(env.make_buffers())
+    rest = dict.fromkeys(("x", "y", "heading", "vx", "vy"), 0.0)
+    for name, value in (rest | fields).items():
+        env.state.robot_field(name)[0, 0] = value
+    return env
+
+
+def motion_after_a_decision(env: MarineNavEnv) -> tuple[float, float, float]:
+    """Velocity through the water [m/s, m/s, rad/s], world frame, after one without thrust."""
+    out = env.make_buffers()
+    env.step_into(torch.zeros(env.worlds, env.robots, 2, dtype=env.real_dtype), out, out)
+    names = ("vx_water", "vy_water", "yaw_water")
+    return tuple(env.state.robot_field(name)[0, 0].item() for name in names)

@@ -108,8 +108,11 @@ struct MarineIntegratePhase {
     }
   }
 
+  /// Out of line, so that code for forces does not slow down steps without any.
+  MN_HD_APART void decide_pushed(int r, int w) const { decide_some<true>(r, w); }
+
   MN_HD void operator()(int r, int w) const {
-    Env::pushes(p) ? decide_some<true>(r, w) : decide_some<false>(r, w);
+    Env::pushes(p) ? decide_pushed(r, w) : decide_some<false>(r, w);
   }
 };
 

@@ -171,8 +171,8 @@ WRONG = {
     "contiguity": ("step", "alive", turned, "`alive` must be contiguous"),
     "contiguity of obs": ("observe", "mask", turned, "`mask` must be c"),
     "mask's length": ("reset", "only", lambda t: t[1:].clone(), r"`only` has shape \[4\]"),
-    "too few parameters": ("step", "params", lambda p: p[:-1], "`params` has 72 entries, exp"),
-    "too many parameters": ("reset", "params", lambda p: [*p, 1.0], "`params` has 74 entries, exp"),
+    "too few parameters": ("step", "params", lambda p: p[:-1], "`params` has .* entries, exp"),
+    "too many parameters": ("reset", "params", lambda p: [*p, 1.0], "`params` has .* entries, exp"),
     "noise table": ("step", "radius_noise", lambda t: t[:-1].clone(), "`radius_noise` has shape"),
 }
 
@@ -240,8 +240,9 @@ def test_unknown_environments_are_an_error(device):
 
 def test_a_list_that_lacks_a_tensor_is_named(device):
     call = Call("step", device)
+    whole = len(call.args["state"])
     del call.args["state"]["buoy"]
-    with pytest.raises(RuntimeError, match="`state` holds 7 tensors, expected 8"):
+    with pytest.raises(RuntimeError, match=f"`state` holds {whole - 1} tensors, expected {whole}"):
         call.run()
 
 
