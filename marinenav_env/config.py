@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from marinenav_env.fields import PUBLISHED, Settings, setting
 from marinenav_env.vessels import VesselConfig
-from marinenav_env.water import CurrentConfig
+from marinenav_env.water import CurrentConfig, WindConfig
 
 MOST_DECISIONS = 2**24
 """Up to here every whole number is a float32, the type in which the core may hold a count."""
@@ -120,6 +120,7 @@ class EnvConfig(Settings):
     current: CurrentConfig = field(default_factory=CurrentConfig)
     scenario: ScenarioConfig = field(default_factory=ScenarioConfig)
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
+    wind: WindConfig = field(default_factory=WindConfig)
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""
@@ -130,6 +131,8 @@ class EnvConfig(Settings):
                     continue  # reaches the core as a table of quantiles
                 value = getattr(part, entry.name)
                 name = f"{group.name}.{entry.name}"
+                if isinstance(value, str):  # the core counts choices from 0
+                    value = entry.metadata["choices"].index(value)
                 if isinstance(value, tuple):
                     yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
                 else:

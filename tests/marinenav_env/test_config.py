@@ -15,7 +15,7 @@ from marinenav_env.config import (
 )
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
-from marinenav_env.water import CurrentConfig
+from marinenav_env.water import CurrentConfig, WindConfig
 
 IMPOSSIBLE = [
     (VesselConfig, {"dt": 0.0}, r"dt is 0\.0: give more than 0\.0 \[s\]"),
@@ -56,6 +56,11 @@ IMPOSSIBLE = [
     (RewardConfig, {"goal": "far"}, r"goal is 'far' \(str\): give a number"),
     (CurrentConfig, {"core_radius": 0.0}, r"core_radius is 0\.0: give more than"),
     (CurrentConfig, {"edge_speed_min": 4.0}, r"edge_speed_min is 4\.0: must not exceed"),
+    (WindConfig, {"speed": (3.0, 1.0)}, r"speed is \(3\.0, 1\.0\): give the lower end first"),
+    (WindConfig, {"speed": (-1.0, 1.0)}, r"speed is -1\.0: give 0\.0 or more \[m/s\]"),
+    (WindConfig, {"speed": 3.0}, r"speed is \(3\.0,\): give 2 values"),
+    (WindConfig, {"gust_time": 0.0}, r"gust_time is 0\.0: give more than 0\.0 \[s\]"),
+    (WindConfig, {"model": "storm"}, r"model is 'storm': choose one of vrx, fossen"),
     (EpisodeConfig, {"max_steps": 0}, r"max_steps is 0: give 1 or more \[decisions\]"),
     (EpisodeConfig, {"max_steps": 2**31}, r"max_steps is 2147483648: give 16777216 or less"),
     (EpisodeConfig, {"max_steps": True}, r"max_steps is True \(bool\): give a whole number"),

@@ -5,11 +5,12 @@
 #include "marine/task.h"
 #include "marine/vessels/wamv16.h"
 #include "marine/water/vortices.h"
+#include "marine/water/wind.h"
 
 namespace marinenav {
 
-/// WAM-V 16, noisy perception of the nearest objects, vortices.
-struct Marine : MarineEnv<Wamv16, NearestObjects, NavigationTask, Vortices> {
+/// WAM-V 16, noisy perception of the nearest objects, vortices; wind, off by default.
+struct Marine : MarineEnv<Wamv16, NearestObjects, NavigationTask, Vortices, Wind> {
   static constexpr const char* kName = "marine";
 };
 

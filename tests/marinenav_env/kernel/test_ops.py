@@ -97,7 +97,7 @@ def test_opcheck_philox(device):
 WRITTEN = {
     "step": {"reward", "acted", "terminated", "truncated", "alive", "done", "world_terminated",
              "world_truncated", "robot", "status", "bad", "world", "outcome", "stats"},
-    "reset": {"alive", "robot", "status", "buoy", "vortex", "world"},
+    "reset": {"alive", "robot", "status", "buoy", "vortex", "world", "wind"},
     "observe": {"robot"},
 }  # fmt: skip
 """Tensors that an operator writes besides the observation."""
