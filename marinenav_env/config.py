@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from marinenav_env.fields import PUBLISHED, Settings, setting
 from marinenav_env.vessels import VesselConfig
-from marinenav_env.water import CurrentConfig, WindConfig
+from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
 
 MOST_DECISIONS = 2**24
 """Up to here every whole number is a float32, the type in which the core may hold a count."""
@@ -121,6 +121,8 @@ class EnvConfig(Settings):
     scenario: ScenarioConfig = field(default_factory=ScenarioConfig)
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
     wind: WindConfig = field(default_factory=WindConfig)
+    stream: StreamConfig = field(default_factory=StreamConfig)
+    waves: WavesConfig = field(default_factory=WavesConfig)
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""

@@ -67,6 +67,36 @@ class WindConfig(Settings):
         check_ranges(self, "speed", "direction")
 
 
+@dataclass(frozen=True)
+class StreamConfig(Settings):
+    """A current that is the same everywhere."""
+
+    speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, count=2)
+    """Range of an episode's speed."""
+    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    """Toward which it flows, clockwise from north."""
+
+    def check(self) -> None:
+        """Refuse ranges that end before they begin."""
+        check_ranges(self, "speed", "direction")
+
+
+@dataclass(frozen=True)
+class WavesConfig(Settings):
+    """Long-crested waves, and their horizontal force on a hull."""
+
+    height: float = project(0.0, unit="m", low=0.0, high=0.3)
+    """Significant height; the force of higher ones would not stay a disturbance."""
+    period: float = project(3.0, unit="s", low=1.0)  # of the spectrum's peak
+    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    """In which they run, clockwise from north."""
+    draught: float = project(0.16, unit="m", low=0.0)  # of the hull
+
+    def check(self) -> None:
+        """Refuse a range that ends before it begins."""
+        check_ranges(self, "direction")
+
+
 def check_ranges(group: Settings, *names: str) -> None:
     """Refuse ranges of a group that end before they begin.
 

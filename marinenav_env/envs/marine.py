@@ -52,7 +52,7 @@ class MarineNavEnv(KernelEnv):
     group = "robots"
     info_fields = ("phi", "step_energy", "progress", "contact")
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
-    names_added: ClassVar = frozenset({"wind"})
+    names_added: ClassVar = frozenset({"wind", "stream", "wave"})
 
     def __init__(
         self,

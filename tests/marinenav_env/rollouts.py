@@ -18,6 +18,7 @@ from marinenav_env.envs.marine import (
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.state import StepBuffers
+from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
 CROWDED = Stage(robots=5, vortices=2, buoys=3, min_distance_m=12.0)
 SPARSE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=20.0)
@@ -37,6 +38,16 @@ def eventful(max_steps: int = 30) -> EnvConfig:
 def quiet(config: EnvConfig) -> EnvConfig:
     """The same without sensor noise."""
     return replace(config, perception=config.perception.noiseless())
+
+
+def rough(config: EnvConfig) -> EnvConfig:
+    """The same with every disturbance."""
+    return replace(
+        config,
+        wind=WindConfig(speed=(1.0, 6.0), gust_std=2.0),
+        stream=StreamConfig(speed=(0.1, 0.3)),
+        waves=WavesConfig(height=0.2),
+    )
 
 
 def actions(env: MarineNavEnv, step: int, key: int = 5) -> Tensor:

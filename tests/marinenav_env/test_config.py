@@ -15,7 +15,7 @@ from marinenav_env.config import (
 )
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
-from marinenav_env.water import CurrentConfig, WindConfig
+from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
 
 IMPOSSIBLE = [
     (VesselConfig, {"dt": 0.0}, r"dt is 0\.0: give more than 0\.0 \[s\]"),
@@ -61,6 +61,9 @@ IMPOSSIBLE = [
     (WindConfig, {"speed": 3.0}, r"speed is \(3\.0,\): give 2 values"),
     (WindConfig, {"gust_time": 0.0}, r"gust_time is 0\.0: give more than 0\.0 \[s\]"),
     (WindConfig, {"model": "storm"}, r"model is 'storm': choose one of vrx, fossen"),
+    (StreamConfig, {"speed": (0.3, 0.1)}, r"speed is \(0\.3, 0\.1\): give the lower end first"),
+    (WavesConfig, {"height": 0.5}, r"height is 0\.5: give 0\.3 or less \[m\]"),
+    (WavesConfig, {"period": 0.5}, r"period is 0\.5: give 1\.0 or more \[s\]"),
     (EpisodeConfig, {"max_steps": 0}, r"max_steps is 0: give 1 or more \[decisions\]"),
     (EpisodeConfig, {"max_steps": 2**31}, r"max_steps is 2147483648: give 16777216 or less"),
     (EpisodeConfig, {"max_steps": True}, r"max_steps is True \(bool\): give a whole number"),

@@ -89,9 +89,10 @@ struct MarineIntegratePhase {
       MN_UNROLL
       for (int n = 0; n < N; ++n) {
         auto& vessel = d[n].vessel;
+        const T elapsed = static_cast<T>(i + 1) * p.vessel.dt;
         const Vec2<V> flow = Env::template flow<V>(s, p, w, vessel.motion.x, vessel.motion.y);
         Vessel::substep(p.vessel, flow, vessel, [&](const Hull<V>& hull, Force<V>& force) {
-          if constexpr (kPushed) Env::push(s, p, w, hull, force);
+          if constexpr (kPushed) Env::push(s, p, w, elapsed, hull, force);
         });
       }
     }
@@ -221,10 +222,11 @@ struct MarineEnv {
     return (Water::pushes(p) || ...);
   }
 
-  /// Adds to a force what pushes a hull.
+  /// Adds to a force what pushes a hull `elapsed` seconds into the decision.
   template <class V, class S, class P>
-  MN_HD static void push(const S& s, const P& p, int w, const Hull<V>& hull, Force<V>& force) {
-    (Water::push(s, p, w, hull, force), ...);
+  MN_HD static void push(const S& s, const P& p, int w, Scalar<V> elapsed, const Hull<V>& hull,
+                         Force<V>& force) {
+    ((Water::pushes(p) ? Water::push(s, p, w, elapsed, hull, force) : void()), ...);
   }
 
   /// What a decision changes besides robots.

@@ -9,7 +9,7 @@ namespace marinenav {
 struct Purpose {
   enum : uint32_t {
     kRobot = 1, kHeading = 2, kVortex = 3, kBuoy = 4, kRobotNoise = 5, kBuoyNoise = 6,
-    kWind = 7, kGust = 8
+    kWind = 7, kGust = 8, kStream = 9, kWave = 10
   };
 };
 

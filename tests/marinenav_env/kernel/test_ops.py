@@ -7,7 +7,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.classic import CartPoleEnv
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.kernel import ops
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, rough
 
 OPS = torch.ops.marinenav
 TENSOR_OPS = ("step", "reset", "observe")
@@ -21,7 +21,7 @@ class Call:
         self.env = MarineNavEnv(
             5,
             stages=(CROWDED, SPARSE),
-            config=eventful(4),
+            config=rough(eventful(4)),
             device=device,
             stack_k=stack_k,
             discrete=discrete,
@@ -96,8 +96,9 @@ def test_opcheck_philox(device):
 
 WRITTEN = {
     "step": {"reward", "acted", "terminated", "truncated", "alive", "done", "world_terminated",
-             "world_truncated", "robot", "status", "bad", "world", "outcome", "stats"},
-    "reset": {"alive", "robot", "status", "buoy", "vortex", "world", "wind"},
+             "world_truncated", "robot", "status", "bad", "world", "outcome", "stats", "wind",
+             "wave"},
+    "reset": {"alive", "robot", "status", "buoy", "vortex", "world", "wind", "stream", "wave"},
     "observe": {"robot"},
 }  # fmt: skip
 """Tensors that an operator writes besides the observation."""

@@ -24,8 +24,8 @@ struct Hull {
 /// Nothing. A component derives from it, and hides what it does:
 ///
 ///   flow(s, p, w, x, y, sum)       adds its water velocity (m/s, world frame) at a position
-///   pushes(p)                      whether it can push at all; if none does, a step has no forces
-///   push(s, p, w, hull, force)     adds its force on a hull
+///   pushes(p)                      whether it pushes at all
+///   push(s, p, w, elapsed, hull, force)   adds its force on a hull, seconds into the decision
 ///   place(placement, stage)        draws what an episode begins with
 ///   advance(s, p, w, running)      moves its own state on by a decision
 ///   touches(placement, x, y, r)    whether a disc touches something solid

@@ -74,7 +74,8 @@ struct Wind : Component {
 
   /// The force follows the wind relative to the hull, in the hull's frame.
   template <class S, class Params, class V, class T = Scalar<V>>
-  MN_HD static void push(const S& s, const Params& p, int w, const Hull<V>& hull, Force<V>& force) {
+  MN_HD static void push(const S& s, const Params& p, int w, T, const Hull<V>& hull,
+                         Force<V>& force) {
     const V speed = load<V>(at(s, Field::kSpeed, w)) + load<V>(at(s, Field::kGust, w));
     const V x = speed * load<V>(at(s, Field::kCos, w)), y = speed * load<V>(at(s, Field::kSin, w));
     const V ahead = hull.heading.cos * x + hull.heading.sin * y - hull.u;
