@@ -9,7 +9,7 @@ import functools
 import math
 from dataclasses import dataclass
 
-from marinenav_env.fields import PUBLISHED, Settings, setting
+from marinenav_env.fields import PUBLISHED, Settings, check_ranges, setting
 
 ANY_DIRECTION = (0.0, 2.0 * math.pi)
 
@@ -95,14 +95,3 @@ class WavesConfig(Settings):
     def check(self) -> None:
         """Refuse a range that ends before it begins."""
         check_ranges(self, "direction")
-
-
-def check_ranges(group: Settings, *names: str) -> None:
-    """Refuse ranges of a group that end before they begin.
-
-    Raises:
-        ConfigError: names the first such field.
-    """
-    for name in names:
-        low, high = getattr(group, name)
-        group.require(low <= high, name, "give the lower end first")

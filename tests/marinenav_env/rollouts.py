@@ -16,6 +16,7 @@ from marinenav_env.envs.marine import (
     MarineNavEnv,
 )
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.state import StepBuffers
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
@@ -47,6 +48,11 @@ def rough(config: EnvConfig) -> EnvConfig:
         wind=WindConfig(speed=(1.0, 6.0), gust_std=2.0),
         stream=StreamConfig(speed=(0.1, 0.3)),
         waves=WavesConfig(height=0.2),
+        thrusters=ThrusterConfig(lag=0.3, loss_probability=0.2, loss_time=(0.0, 10.0)),
+        variation=VariationConfig(mass=(0.8, 1.2), yaw_damping=(0.7, 1.3), left_thrust=(0.8, 1.0)),
+        perception=replace(
+            config.perception, miss=0.1, dropout=0.05, delay=0.25, noise_factor=(0.5, 2.0)
+        ),
     )
 
 

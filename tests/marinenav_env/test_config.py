@@ -13,6 +13,7 @@ from marinenav_env.config import (
     RewardConfig,
     ScenarioConfig,
 )
+from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
 from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
@@ -64,6 +65,13 @@ IMPOSSIBLE = [
     (StreamConfig, {"speed": (0.3, 0.1)}, r"speed is \(0\.3, 0\.1\): give the lower end first"),
     (WavesConfig, {"height": 0.5}, r"height is 0\.5: give 0\.3 or less \[m\]"),
     (WavesConfig, {"period": 0.5}, r"period is 0\.5: give 1\.0 or more \[s\]"),
+    (ThrusterConfig, {"lag": -1.0}, r"lag is -1\.0: give 0\.0 or more \[s\]"),
+    (ThrusterConfig, {"loss_probability": 2.0}, r"loss_probability is 2\.0: give 1\.0 or less"),
+    (ThrusterConfig, {"loss_time": (9.0, 1.0)}, r"loss_time is \(9\.0, 1\.0\): give the lower end"),
+    (VariationConfig, {"mass": (0.0, 1.0)}, r"mass is 0\.0: give more than 0\.0$"),
+    (VariationConfig, {"thrust_rate": (2.0, 1.0)}, r"thrust_rate is .*: give the lower end first"),
+    (PerceptionConfig, {"miss": 1.5}, r"miss is 1\.5: give 1\.0 or less"),
+    (PerceptionConfig, {"noise_factor": (2.0, 1.0)}, r"noise_factor is .*: give the lower end"),
     (EpisodeConfig, {"max_steps": 0}, r"max_steps is 0: give 1 or more \[decisions\]"),
     (EpisodeConfig, {"max_steps": 2**31}, r"max_steps is 2147483648: give 16777216 or less"),
     (EpisodeConfig, {"max_steps": True}, r"max_steps is True \(bool\): give a whole number"),

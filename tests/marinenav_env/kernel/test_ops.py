@@ -97,8 +97,9 @@ def test_opcheck_philox(device):
 WRITTEN = {
     "step": {"reward", "acted", "terminated", "truncated", "alive", "done", "world_terminated",
              "world_truncated", "robot", "status", "bad", "world", "outcome", "stats", "wind",
-             "wave"},
-    "reset": {"alive", "robot", "status", "buoy", "vortex", "world", "wind", "stream", "wave"},
+             "wave", "thruster", "past"},
+    "reset": {"alive", "robot", "status", "buoy", "vortex", "world", "wind", "stream", "wave",
+              "thruster", "factor", "sensor", "past"},
     "observe": {"robot"},
 }  # fmt: skip
 """Tensors that an operator writes besides the observation."""

@@ -78,7 +78,7 @@ struct Waves : Component {
   }
 
   template <class Params>
-  MN_HD static bool pushes(const Params& p) {
+  MN_HD static bool disturbs(const Params& p) {
     return p.waves.height > 0;
   }
 
@@ -126,7 +126,7 @@ struct Waves : Component {
   /// Turns the phases on by a decision.
   template <class V, class S, class Params, class T = Scalar<V>>
   MN_HD static void advance(const S& s, const Params& p, int w, Mask<V> running) {
-    if (!pushes(p)) return;
+    if (!disturbs(p)) return;
     const V circle = splat<V>(T(2) * kPi<T>);
     for (int i = 0; i < kWaves; ++i) {
       const V before = load<V>(at(s, Field::kPhase + i, w));

@@ -68,7 +68,7 @@ struct Wind : Component {
   }
 
   template <class Params>
-  MN_HD static bool pushes(const Params& p) {
+  MN_HD static bool disturbs(const Params& p) {
     return p.wind.speed[1] > 0 || p.wind.gust_std > 0;
   }
 
