@@ -55,7 +55,7 @@ class PerceptionConfig(Settings):
         check_ranges(self, "noise_factor")
 
     def noiseless(self) -> PerceptionConfig:
-        """The same sensor without noise and faults, as in the recorded episodes."""
+        """Return the same sensor without noise and faults, as in the recorded episodes."""
         return PerceptionConfig(
             range=self.range,
             angle=self.angle,

@@ -86,9 +86,10 @@ class Settings:
             ConfigError: a value has a wrong type, is outside its bounds or not among its choices,
                 or does not go with another.
         """
-        for field, hint in _fields(type(self)):
+        kind: type = type(self)
+        for field, hint in _fields(kind):
             value = getattr(self, field.name)
-            name = f"{type(self).__name__}.{field.name}"
+            name = f"{kind.__name__}.{field.name}"
             if type(value) is not hint:
                 value = convert(hint, value, where=name)
                 object.__setattr__(self, field.name, value)
@@ -235,13 +236,14 @@ def convert(hint: Any, value: Any, *, where: str, base: Any = None) -> Any:
         if arguments[-1] is not Ellipsis:
             if len(value) != len(arguments):
                 raise ConfigError(f"{where} is {value!r}: give {len(arguments)} values")
-            pairs = zip(arguments, value, strict=True)
+            kinds = arguments
         else:
-            pairs = ((arguments[0], entry) for entry in value)
+            kinds = arguments[:1] * len(value)
         return tuple(
-            convert(kind, entry, where=f"{where}[{i}]") for i, (kind, entry) in enumerate(pairs)
+            convert(kind, entry, where=f"{where}[{i}]")
+            for i, (kind, entry) in enumerate(zip(kinds, value, strict=True))
         )
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return build(hint, value, where=where, base=base if isinstance(base, hint) else None)
     return _scalar(hint, value, where)
 
@@ -269,11 +271,10 @@ def dotted_keys(
     keys = []
     for field, hint in _fields(kind):
         key = _join(prefix, field.name)
+        keys.append(key)
         section = (concrete or {}).get(field.name, hint)
-        keys += [
-            key,
-            *(dotted_keys(section, prefix=key) if dataclasses.is_dataclass(section) else []),
-        ]
+        if isinstance(section, type) and dataclasses.is_dataclass(section):
+            keys += dotted_keys(section, prefix=key)
     return keys
 
 

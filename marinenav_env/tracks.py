@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -99,7 +100,7 @@ class Tracks:
             index: whole numbers, or [W] bool.
         """
         by_time = ("robot", "acted", "action", "reward", "terminated", "truncated")
-        parts = {name: getattr(self, name)[:, index] for name in by_time}
+        parts: dict[str, Any] = {name: getattr(self, name)[:, index] for name in by_time}
         if self.observation is not None:
             parts["observation"] = Observation(*(part[:, index] for part in self.observation))
         return replace(self, buoys=self.buoys[index], vortices=self.vortices[index], **parts)
@@ -203,9 +204,9 @@ def _write_row(tracks: Tracks, row: int, env: MarineNavEnv, seen: Observation) -
 
 
 def _first(tracks: Tracks, decisions: int) -> Tracks:
-    """Views of the first decisions."""
+    """View the first decisions."""
     by_decision = ("acted", "action", "reward", "terminated", "truncated")
-    parts = {name: getattr(tracks, name)[:decisions] for name in by_decision}
+    parts: dict[str, Any] = {name: getattr(tracks, name)[:decisions] for name in by_decision}
     if tracks.observation is not None:
         parts["observation"] = Observation(*(part[: decisions + 1] for part in tracks.observation))
     return replace(tracks, robot=tracks.robot[: decisions + 1], **parts)
@@ -232,6 +233,13 @@ def place_worlds(
         rows[..., :worlds].copy_(given.permute(2, 1, 0))
     state.status[:, :worlds].copy_(alive.T * STATUS_ACTIVE)
     env.alive.copy_(alive)
-    counts = {**env.slots._asdict(), "step": 0, "end": WORLD_RUNNING}
+    slot = torch.arange(1, env.robots + 1, device=alive.device)
+    counts: dict[str, Tensor | int] = {
+        "robots": (alive * slot).amax(1),
+        "buoys": (buoys[..., 2] > 0).sum(1),
+        "vortices": (vortices[..., 2] != 0).sum(1),
+        "step": 0,
+        "end": WORLD_RUNNING,
+    }
     for name, count in counts.items():
         state.world_field(name)[:worlds] = count

@@ -1,6 +1,6 @@
-"""Record, replay and plot episodes of the published format.
+"""Record, replay, plot and score episodes of the published format.
 
-``record`` writes the files that ``replay`` and ``plot`` read.
+``record`` writes the files that the others read.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from marinenav_env.episodes.replay import check
 from marinenav_env.render.figures import plot_scene, save_figure, save_video
 from marinenav_env.render.geometry import scenes_of
 from train_RL_agents.evaluation.episodes import FIRST_WORLD
+from train_RL_agents.evaluation.recorded import score_recorded
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -326,10 +327,37 @@ def check_drawing(output: Path, dpi: int) -> None:
         raise ValueError(f"--dpi is {dpi}: give 1 or more")
 
 
+# ---- score ------------------------------------------------------------------------------------
+
+SCORE = """Print safety numbers and COLREGs scores of episode files, all together, as JSON.
+
+The files may be any program's; docs/evaluation.md says what the numbers are. Exit status: 0, or 2
+if a file is of no use.
+"""
+
+
+def define_score(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``score``."""
+    parser.set_defaults(run=score)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="episode file (published format)")
+
+
+def score(options: argparse.Namespace) -> int:
+    """Score the files and print the numbers."""
+    try:
+        numbers = score_recorded([tracks_of(read_episode(file)) for file in options.files])
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(numbers, indent=1, allow_nan=False))
+    return 0
+
+
 COMMANDS = {
     "record": (RECORD, define_record),
     "replay": (REPLAY, define_replay),
     "plot": (PLOT, define_plot),
+    "score": (SCORE, define_score),
 }
 
 

@@ -10,19 +10,32 @@ ROOT = Path(__file__).resolve().parents[1]
 
 SLOW = (
     "tests/marinenav_env/kernel/test_core.py",
-    "tests/scripts/",
+    "tests/scripts/bench/test_processes.py::test_the_script",
+    "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
+    "tests/scripts/checks/test_kill_check.py::test_kills",
     "tests/test_build.py",
+    "tests/test_cuda_objects.py",
     "tests/test_makefile.py",
     "tests/train_RL_agents/agents/test_adding_an_agent.py",
     "tests/train_RL_agents/agents/test_small_problems.py",
-    "tests/train_RL_agents/device/",
-    "tests/train_RL_agents/policies/test_export.py",
+    "tests/train_RL_agents/device/test_distributed.py::test_a_dying",
+    "tests/train_RL_agents/device/test_distributed.py::test_a_signal",
+    "tests/train_RL_agents/device/test_distributed.py::test_averages",
+    "tests/train_RL_agents/device/test_distributed.py::test_two",
+    "tests/train_RL_agents/policies/test_export.py::test_the_published_planner",
     "tests/train_RL_agents/policies/test_planner_node.py",
+    "tests/train_RL_agents/run/test_checkpoint.py::test_kill",
     "tests/train_RL_agents/run/test_resume.py",
-    "tests/train_RL_agents/test_train.py",
+    "tests/train_RL_agents/test_train.py::test_a_resumed",
+    "tests/train_RL_agents/test_train.py::test_a_setting",
+    "tests/train_RL_agents/test_train.py::test_a_signal",
+    "tests/train_RL_agents/test_train.py::test_a_sweep",
+    "tests/train_RL_agents/test_train.py::test_sweep",
+    "tests/train_RL_agents/test_train.py::test_tensorboard",
     "tests/train_RL_agents/training/test_fake_gpu.py",
 )
-"""Tests that compile, train or start processes: `make check` leaves them out."""
+"""Beginnings of the names of tests that compile, train long or start processes; `make check` leaves
+them out. Every module has tests that remain."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

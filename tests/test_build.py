@@ -1,6 +1,5 @@
 """The build: what setup.py decides about CUDA, what it built, and that the CUDA code compiles."""
 
-import hashlib
 import importlib
 import importlib.util
 import json
@@ -280,46 +279,3 @@ def test_pins_lie_in_the_ranges_that_the_packages_allow():
     ranges = project["dependencies"] + project["optional-dependencies"]["dev"]
     for requirement in map(Requirement, ranges):
         assert requirement.specifier.contains(pins[requirement.name]), requirement
-
-
-def compile_check_reason() -> str:
-    """Why the CUDA sources cannot or need not be compiled to objects here; empty if they must."""
-    if torch.version.cuda is not None:
-        return "torch has CUDA: the build itself compiles the CUDA sources"
-    return "" if setup.find_toolkit(os.environ) else "no CUDA toolkit"
-
-
-@pytest.mark.skipif(bool(compile_check_reason()), reason=compile_check_reason())
-@pytest.mark.parametrize("source", sorted(CSRC.glob("*.cu")), ids=lambda path: path.name)
-def test_cuda_source_compiles(source):
-    """Compiles to an object for sm_80 and sm_90; the result is kept until a source changes."""
-    toolkit = setup.find_toolkit(os.environ)
-    command = [
-        str(toolkit.nvcc),
-        "-c",
-        str(source),
-        "-std=c++20",  # what torch's headers need
-        "--threads=2",
-        "-gencode=arch=compute_80,code=sm_80",
-        "-gencode=arch=compute_90,code=sm_90",
-        "-Xcompiler=-fPIC",
-        "-DC10_USING_CUSTOM_GENERATED_MACROS",  # a CPU build of torch lacks the generated header
-        *cpp_extension.COMMON_NVCC_FLAGS,
-        *setup.NVCC_FLAGS,
-        *(f"-I{path}" for path in (CSRC, *cpp_extension.include_paths())),
-    ]
-    digest = hashlib.sha256(repr((command, toolkit.version, torch.__version__)).encode())
-    for path in sorted(path for path in CSRC.rglob("*") if path.is_file()):
-        digest.update(path.read_bytes())
-
-    folder = ROOT / "build" / "cuda_check"
-    compiled = folder / f"{source.stem}-{digest.hexdigest()[:16]}.o"
-    if compiled.exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob(f"{source.stem}-*.o"):
-        stale.unlink()
-    partial = folder / f"{source.stem}.partial.o"
-    result = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    partial.rename(compiled)

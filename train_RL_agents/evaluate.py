@@ -13,14 +13,24 @@ from typing import Any
 from rich.console import Console
 
 from marinenav_env.files import write_json
+from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
+from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.evaluation.results import StageResult, table_as_json
-from train_RL_agents.evaluation.table import print_table
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
+from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
+
+EPISODES = 100
+"""Episodes of each stage where the command line names no number."""
+
+Results = list[StageResult] | ScenarioResults
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -33,10 +43,20 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         required=True,
         metavar="PATH",
         help="a run's folder, a checkpoint, a folder of pretrained/, an exported or published "
-        "TorchScript file, or published weights (.npz, .pth)",
+        "TorchScript file, published weights (.npz, .pth), or a classical controller: "
+        + ", ".join(PREFIX + name for name in BASELINES),
     )
     parser.add_argument(
-        "--episodes", type=int, default=100, metavar="N", help="per stage (default %(default)s)"
+        "--episodes",
+        type=int,
+        metavar="N",
+        help=f"per stage (default {EPISODES}) or scenario (default: as often as it says)",
+    )
+    parser.add_argument(
+        "--scenario",
+        metavar="NAME",
+        help="evaluate in scenarios instead of stages: a named set such as imazu, one of its cases "
+        "such as imazu-05, or a YAML file (docs/evaluation.md)",
     )
     parser.add_argument(
         "--seed", type=int, default=1, metavar="S", help="of the episodes (default %(default)s)"
@@ -63,12 +83,35 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     namespace = parser.parse_args(arguments)
-    if namespace.episodes < 1:
+    if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
+    if namespace.picture and namespace.scenario:
+        parser.error("--picture draws episodes of stages: leave it or --scenario out")
     return namespace
 
 
-def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResult]:
+def evaluation_for(
+    arguments: argparse.Namespace, agent: Actor, config: TrainConfig
+) -> Evaluation | ScenarioEvaluation:
+    """Return the evaluation that the command line asks for.
+
+    Args:
+        arguments: the command line.
+        agent: what is evaluated.
+        config: gives the stages, the environment and the observation's frames.
+
+    Raises:
+        ConfigError: there is no such scenario, or it cannot be played.
+    """
+    count, seed = arguments.episodes, arguments.seed
+    if not arguments.scenario:
+        episodes = (count or EPISODES,) * len(config.evaluation.stages)
+        return Evaluation.of_agent(agent, config, episodes, seed=seed)
+    scenarios = find_scenarios(arguments.scenario)
+    return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
+
+
+def evaluate(arguments: argparse.Namespace, console: Console) -> Results:
     """Evaluate as deployed, print the table, and return it.
 
     A policy that samples its actions is evaluated with its mean actions too, in a second table.
@@ -77,28 +120,43 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> list[StageResul
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
         ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
+        ConfigError: there is no such scenario, or it cannot be played.
     """
     agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
-    episodes = (arguments.episodes,) * len(config.evaluation.stages)
-    evaluation = Evaluation.of_agent(agent, config, episodes, seed=arguments.seed)
+    evaluation = evaluation_for(arguments, agent, config)
     results = evaluation.run(agent.act)
     console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
-    print_table(results, title, console)
+    print_results(results, title, console)
     if agent.stochastic:
         by_mean = evaluation.run(functools.partial(agent.act, mean=True))
-        print_table(by_mean, f"{title}, mean actions", console)
+        print_results(by_mean, f"{title}, mean actions", console)
     if arguments.picture:
         draw_trajectories(agent, config, arguments.seed, Path(arguments.picture))
     return results
 
 
+def print_results(results: Results, title: str, console: Console) -> None:
+    """Print the tables of stages or scenarios."""
+    if isinstance(results, ScenarioResults):
+        print_scenarios(results, title, console)
+    else:
+        print_table(results, title, console)
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """Return the tables as other programs read them."""
+    if isinstance(results, ScenarioResults):
+        return results.as_json()
+    return table_as_json(results)
+
+
 def evaluate_against(
-    arguments: argparse.Namespace, results: list[StageResult], console: Console
+    arguments: argparse.Namespace, results: Results, console: Console
 ) -> dict[str, Any]:
     """Evaluate another policy in the worlds of ``results``; print and return the differences.
 
@@ -109,15 +167,14 @@ def evaluate_against(
     _, config = load_policy(arguments.checkpoint, device)
     other, other_config = load_policy(arguments.against, device)
     config = dataclasses.replace(config, stack_k=other_config.stack_k)
-    episodes = (arguments.episodes,) * len(config.evaluation.stages)
-    evaluation = Evaluation.of_agent(other, config, episodes, seed=arguments.seed)
-    others = evaluation.run(other.act)
-    print_table(others, f"{other.name}, the same episodes", console)
-    compared = [compare(first, second) for first, second in zip(results, others, strict=True)]
-    print_comparison(results, compared, arguments.against, console)
-    table = table_as_json(others)["stages"]
-    stages = [row | {"paired": paired} for row, paired in zip(table, compared, strict=True)]
-    return {"checkpoint": arguments.against, "stages": stages}
+    others = evaluation_for(arguments, other, config).run(other.act)
+    print_results(others, f"{other.name}, the same episodes", console)
+    rows, other_rows = (
+        part.rows if isinstance(part, ScenarioResults) else part for part in (results, others)
+    )
+    compared = [compare(first, second) for first, second in zip(rows, other_rows, strict=True)]
+    print_comparison(rows, compared, arguments.against, console)
+    return {"checkpoint": arguments.against, "paired": compared, **as_json(others)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -126,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         console = Console()
         results = evaluate(parsed, console)
-        table = table_as_json(results)
+        table = as_json(results)
         if parsed.against:
             table["against"] = evaluate_against(parsed, results, console)
         if parsed.json:

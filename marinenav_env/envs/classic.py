@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.checks import InfoMode
+from marinenav_env.envs.spec import FlatObservation
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,6 @@ class CartPoleConfig:
         """Yield name and value of every parameter that the operators take."""
         yield from ((f"cartpole.{name}", float(value)) for name, value in asdict(self).items())
         yield from (("episode.max_steps", float(max_steps)), ("episode.stop_on_collision", 0.0))
-
-
-class FlatObservation(NamedTuple):
-    """An observation of one entry, [..., features]."""
-
-    state: Tensor
 
 
 class CartPoleEnv(KernelEnv):

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import EGO_FEATURES, OBJECT_FEATURES, Observation
-from marinenav_env.envs.state import NEAREST_OBJECTS
+from marinenav_env.kernel import ops
 
-THRUSTERS = ("left", "right")
 ObservationTensors = tuple[Tensor, ...]
 """An observation of any environment."""
 
@@ -28,13 +27,9 @@ def tuple_like(example: tuple[Any, ...], values: Iterable[Any]) -> Any:
 
 
 class FlatObservation(NamedTuple):
-    """The observation of an environment without objects.
+    """The observation of an environment without objects: one vector `[..., F]`."""
 
-    Attributes:
-        features: `[..., F]`.
-    """
-
-    features: Tensor
+    state: Tensor
 
 
 @dataclass(frozen=True)
@@ -69,9 +64,15 @@ class Features:
 
 @dataclass(frozen=True)
 class FlatSpec:
-    """One vector, as a :class:`FlatObservation`."""
+    """One vector, as a :class:`FlatObservation`.
+
+    Attributes:
+        features: of one frame.
+        frames: decisions k in an observation, the newest first.
+    """
 
     features: Features
+    frames: int = 1
 
     keys = ("observation",)
     """Names of an observation's tensors in a TensorDict and in exports."""
@@ -79,16 +80,18 @@ class FlatSpec:
     @property
     def shapes(self) -> FlatObservation:
         """Shape of the tensor, without leading dimensions."""
-        return FlatObservation((len(self.features),))  # type: ignore[arg-type]
+        return FlatObservation((len(self.features) * self.frames,))  # type: ignore[arg-type]
 
     def draw(self, rows: int, generator: torch.Generator) -> FlatObservation:
         """Draw observations `[rows, ...]` of typical magnitudes."""
-        return FlatObservation(self.features.draw(rows, generator=generator))
+        return FlatObservation(
+            self.features.draw(rows, self.frames, generator=generator).flatten(1)
+        )
 
     def describe(self) -> list[dict[str, Any]]:
         """Return what an exported file says of each tensor, as JSON values."""
-        shape = {"name": self.keys[0], "shape": ["B", len(self.features)]}
-        return [shape | self.features.describe()]
+        part = {"name": self.keys[0], "shape": ["B", *self.shapes.state]}
+        return [part | self.features.describe() | describe_history(self.frames)]
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class EntitySpec:
     def describe(self) -> list[dict[str, Any]]:
         """Return what an exported file says of each tensor, as JSON values."""
         parts = [
-            self.ego.describe() | {"history": f"{self.frames} decisions, the newest first"},
+            self.ego.describe() | describe_history(self.frames),
             self.objects.describe() | {"order": "nearest first, padding 0"},
             {"meaning": "1 for an object, 0 for padding"},
         ]
@@ -138,6 +141,11 @@ class EntitySpec:
             {"name": key, "shape": ["B", *shape]} | part
             for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
         ]
+
+
+def describe_history(frames: int) -> dict[str, str]:
+    """Return what an exported file says of the frames in an observation."""
+    return {"history": f"{frames} decisions, the newest first"}
 
 
 ObservationSpec = EntitySpec | FlatSpec
@@ -160,15 +168,26 @@ class ActionSpec:
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """What an environment shows to a robot, and what it takes from it."""
+    """What an environment shows to a robot, and what it takes from it.
+
+    Attributes:
+        observation: what it shows.
+        action: what it takes.
+        group: key of the robots' entries in a TensorDict; None puts them at the root.
+    """
 
     observation: ObservationSpec
     action: ActionSpec
+    group: str | None = None
+
+    def key(self, name: str) -> str | tuple[str, str]:
+        """Return the key of a robot's entry in a TensorDict."""
+        return (self.group, name) if self.group else name
 
 
 def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSpec:
     """Return the description of `MarineNavEnv` with these arguments."""
-    vessel = config.vessel
+    kernel, vessel = ops.describe("marine"), config.vessel
     frame = "body frame, x forward, y starboard; velocities over ground"
     observation = EntitySpec(
         ego=Features(
@@ -180,7 +199,7 @@ def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSp
         objects=Features(
             OBJECT_FEATURES, ("m", "m", "m/s", "m/s", "m"), (10.0, 10.0, 1.0, 1.0, 2.0), frame
         ),
-        rows=NEAREST_OBJECTS,
+        rows=int(kernel.tensor("mask").shape[-1]),
         frames=stack_k,
         own_radius=vessel.radius,
     )
@@ -192,6 +211,15 @@ def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSp
             "left_thrust_rates_n_per_s": left,
             "right_thrust_rates_n_per_s": right,
         }
-        return EnvSpec(observation, ActionSpec(True, len(left) * len(right), meaning))
-    meaning |= {"order": ", ".join(THRUSTERS), "largest_rate_n_per_s": vessel.max_thrust_rate}
-    return EnvSpec(observation, ActionSpec(False, len(THRUSTERS), meaning))
+        return EnvSpec(observation, ActionSpec(True, kernel.discrete, meaning), "robots")
+    meaning |= {"order": "left, right", "largest_rate_n_per_s": vessel.max_thrust_rate}
+    return EnvSpec(observation, ActionSpec(False, kernel.continuous, meaning), "robots")
+
+
+def cartpole_spec(*, stack_k: int = 1) -> EnvSpec:
+    """Return the description of `CartPoleEnv`; its magnitudes are those of an episode's end."""
+    kernel = ops.describe("cartpole")
+    (state,) = kernel.observation
+    features = Features(state.fields, ("m", "m/s", "rad", "rad/s"), (2.4, 2.0, 0.2, 2.0))
+    meaning = {"decision_s": 0.02, "index": "0 pushes to the left, 1 to the right"}
+    return EnvSpec(FlatSpec(features, stack_k), ActionSpec(True, kernel.discrete, meaning))

@@ -127,7 +127,7 @@ class Check:
         place: str,
         data: Any,
         table: Mapping[str, Entry],
-        lengths: dict[str, int | None],
+        lengths: Mapping[str, int | None],
         others: Iterable[str] = (),
     ) -> None:
         """Check a section's keys and the values of those in ``table``.
@@ -135,12 +135,12 @@ class Check:
         A length that is None is that of the first list.
         """
         self.keys(place, data, (*table, *others))
+        known: dict[Any, Any] = dict(lengths)
         for key, entry in table.items():
-            shape = [lengths.get(length, length) for length in entry.lengths]
+            shape: list[Any] = [known.get(length, length) for length in entry.lengths]
             self.values(f"{place}.{key}", data[key], entry.rule, *shape)
-            for name in entry.lengths[:1]:
-                if lengths.get(name, 0) is None:
-                    lengths[name] = len(data[key])
+            if None in shape:
+                known[entry.lengths[0]] = len(data[key])
 
     def values(self, place: str, value: Any, rule: Rule, *shape: int | None) -> None:
         """Check nested lists of the lengths ``shape``, None for any, and each value in them."""

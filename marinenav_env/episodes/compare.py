@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,18 +55,11 @@ class Deviations:
     @staticmethod
     def worst(parts: Sequence[Deviations]) -> Deviations:
         """Return the largest of each difference, and the sums of flags and steps."""
-        return Deviations(
-            position_m=_largest([part.position_m for part in parts]),
-            heading_rad=_largest([part.heading_rad for part in parts]),
-            velocity=_largest([part.velocity for part in parts]),
-            thrust_n=_largest([part.thrust_n for part in parts]),
-            observation=_largest([part.observation for part in parts]),
-            reward=_largest([part.reward for part in parts]),
-            phi_rad=_largest([part.phi_rad for part in parts]),
-            wrong_flags=sum(part.wrong_flags for part in parts),
-            steps=sum(part.steps for part in parts),
-            share=_largest([part.share for part in parts]),
-        )
+        values = {
+            name: [getattr(part, name) for part in parts] for name in Deviations.__annotations__
+        }
+        summed = {name: sum(values.pop(name)) for name in ("wrong_flags", "steps")}
+        return Deviations(**{name: _largest(of) for name, of in values.items()}, **summed)
 
 
 @dataclass(frozen=True)
@@ -146,7 +140,10 @@ def compare(
             exact, wrong_here = _compare_answers(known, applies, replayed, sure)
             parts |= exact
             wrong += wrong_here
-    return _summarise(parts, tolerance, wrong, len(acted))
+    largest: dict[str, Any] = dict.fromkeys(QUANTITIES)
+    largest |= {name: float(np.max(part[0], initial=0.0)) for name, part in parts.items()}
+    share = _largest([tolerance.share(*part) for part in parts.values()])
+    return Deviations(**largest, wrong_flags=wrong, steps=len(acted), share=share)
 
 
 def angle_between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -165,61 +162,40 @@ def _compare_answers(
         replayed: the replay.
         sure: where flags are compared [T + 1, R].
     """
-    assert known.observation is not None
-    assert replayed.observation is not None
     seen, acted = _array(known.present), _array(known.acted)
     phi, known_phi = _array(replayed.field("phi")), _array(known.field("phi"))
-    count, known_count = (_array(t.observation.mask).sum(-1) for t in (replayed, known))
+    (ego, objects, mask), (known_ego, known_objects, known_mask) = (
+        map(_array, tracks.observation or ()) for tracks in (replayed, known)
+    )
+    count, known_count = mask.sum(axis=-1), known_mask.sum(axis=-1)
     wrong = ((phi > 0.0) != applied) | (count != known_count)
-
     both = seen & applied & (phi > 0.0)
     both[0] = False  # the angle of the reset is not recorded
-    listed = (
-        _array(known.observation.mask > 0.0) & (seen & (count == known_count) & sure)[..., None]
-    )
-    ego, objects = (
-        _difference(_array(found)[where], _array(recorded)[where])
-        for found, recorded, where in (
-            (replayed.observation.ego, known.observation.ego, seen),
-            (replayed.observation.objects, known.observation.objects, listed),
-        )
-    )
-    steady = acted & sure[1:]
-    return {
-        "observation": tuple(map(_joined, zip(ego, objects, strict=True))),
-        "reward": _difference(_array(replayed.reward)[steady], _array(known.reward)[steady]),
+    listed = (known_mask > 0.0) & (seen & (count == known_count) & sure)[..., None]
+    parts = {
+        "observation": _difference(
+            np.concatenate((ego[seen].ravel(), objects[listed].ravel())),
+            np.concatenate((known_ego[seen].ravel(), known_objects[listed].ravel())),
+        ),
+        "reward": _difference(
+            _array(replayed.reward)[acted & sure[1:]], _array(known.reward)[acted & sure[1:]]
+        ),
         "phi_rad": (angle_between(phi[both], known_phi[both]), known_phi[both]),
-    }, int((wrong & seen & sure).sum())
+    }
+    return parts, int((wrong & seen & sure).sum())
 
 
-def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([part.ravel() for part in parts])
-
-
-def _array(rows: Tensor) -> np.ndarray:
+def _array(rows: Tensor) -> Any:
     """Return [T, R, ...] on the host of rows of one world [T, 1, R, ...]."""
     rows = rows[:, 0].cpu()
     return (rows if rows.dtype == torch.bool else rows.double()).numpy()
-
-
-def _summarise(
-    parts: dict[str, Part], tolerance: Tolerance, wrong_flags: int, steps: int
-) -> Deviations:
-    largest = {name: float(np.max(part[0], initial=0.0)) for name, part in parts.items()}
-    shares = [tolerance.share(difference, known) for difference, known in parts.values()]
-    return Deviations(
-        **{name: largest.get(name) for name in QUANTITIES},
-        wrong_flags=wrong_flags,
-        steps=steps,
-        share=_largest(shares),
-    )
 
 
 def _difference(found: np.ndarray, known: np.ndarray) -> Part:
     return np.abs(found - known), known
 
 
-def _largest(values: Sequence[float | None]) -> float | None:
+def _largest(values: Sequence[float | None]) -> Any:
     """Return the largest value; NaN if one is, which Python's own max may drop."""
     there = [value for value in values if value is not None]
     return float(np.max(there)) if there else None

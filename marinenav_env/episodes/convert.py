@@ -11,17 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marinenav_env.config import (
-    CurrentConfig,
-    EnvConfig,
-    EpisodeConfig,
-    PerceptionConfig,
-    RewardConfig,
-    ScenarioConfig,
-    VesselConfig,
-)
+from marinenav_env.config import EnvConfig, EpisodeConfig, ScenarioConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.state import NEAREST_OBJECTS, ROBOT_FIELDS
+from marinenav_env.episodes.checks import Check
 from marinenav_env.episodes.format import TRAJECTORY_COLUMNS, Episode
 from marinenav_env.episodes.schema import (
     ENV,
@@ -30,7 +23,7 @@ from marinenav_env.episodes.schema import (
     SELF_FEATURES,
     VESSELS,
 )
-from marinenav_env.fields import ConfigError
+from marinenav_env.fields import ConfigError, build
 from marinenav_env.tracks import Tracks
 
 NOT_IN_A_REPLAY = (
@@ -61,7 +54,7 @@ def config_of(episode: Episode) -> EnvConfig:
         ConfigError: the robots differ in a parameter, or one has a value that this simulator does
             not know; the message names the file, the field, the value and the remedy.
     """
-    config = _config_of_sections(episode.env, episode.robots, episode.name)
+    config = _config_of_sections(episode.env, episode.robots, f"episode file {episode.name!r}")
     return replace(config, episode=EpisodeConfig(max_steps=episode.decisions + 1))
 
 
@@ -76,55 +69,42 @@ def check_recordable(config: EnvConfig) -> None:
     for (name, value), (_, replayed) in pairs:
         if value != replayed and name not in NOT_IN_A_REPLAY:
             raise ConfigError(
-                f"{name} = {value!r}: the episode format has no place for it and a replay would"
+                f"{name} is {value!r}: the episode format has no place for it and a replay would"
                 f" take {replayed!r}; set {name} to that for the recording"
             )
 
 
-def _config_of_sections(env: dict[str, Any], robots: dict[str, Any], file: str) -> EnvConfig:
-    def refuse(key: str, values: list[Any], remedy: str) -> None:
-        raise ConfigError(f"episode file {file!r}: robots.{key} is {values}: {remedy}")
-
+def _config_of_sections(env: dict[str, Any], robots: dict[str, Any], source: str) -> EnvConfig:
+    """Return what the sections ``env`` and ``robots`` say of the configuration."""
+    own = {key: (robots[key], entry) for key, entry in VESSELS.items()}
+    seen = robots["perception"]
+    own |= {f"perception.{key}": (seen[key], entry) for key, entry in PERCEPTION.items()}
+    check = Check(source)
     if robots["detect_r"] != robots["r"]:
-        refuse("detect_r", robots["detect_r"], "give the collision radius r")
-    seen = robots["perception"]["max_obj_num"]
-    if set(seen) != {NEAREST_OBJECTS}:
+        check.fail("robots.detect_r", robots["detect_r"], "give the collision radius r")
+    if set(seen["max_obj_num"]) != {NEAREST_OBJECTS}:
         remedy = f"give {NEAREST_OBJECTS}, the number this simulator observes"
-        refuse("perception.max_obj_num", seen, remedy)
-    parts: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-
-    def put(parameter: str, value: Any) -> None:
-        group, _, name = parameter.partition(".")
-        parts[group][name] = tuple(value) if isinstance(value, list) else value
-
+        check.fail("robots.perception.max_obj_num", seen["max_obj_num"], remedy)
+    values: dict[str, Any] = {}
     for key, entry in ENV.items():
-        values = env[key] if entry.lengths else [env[key]]
-        for parameter, value in zip(entry.parameters, values, strict=False):
-            put(parameter, value)
-    per_robot = {key: (robots[key], entry) for key, entry in VESSELS.items()}
-    per_robot |= {
-        f"perception.{key}": (robots["perception"][key], entry) for key, entry in PERCEPTION.items()
-    }
-    for key, (values, entry) in per_robot.items():
-        if any(value != values[0] for value in values):
-            refuse(key, values, "give all robots one value, this simulator knows no other")
-        for parameter in entry.parameters:
-            put(parameter, values[0])
+        values |= zip(entry.parameters, env[key] if entry.lengths else [env[key]], strict=False)
+    for key, (of_robots, entry) in own.items():
+        if any(value != of_robots[0] for value in of_robots):
+            remedy = "give all robots one value, this simulator knows no other"
+            check.fail(f"robots.{key}", of_robots, remedy)
+        values |= zip(entry.parameters, of_robots, strict=False)
     # All in a file has its place, so it has no margins: the published ones, or what the map allows.
     within = 0.25 * min(env["width"], env["height"])
-    margins = {
-        name: min(getattr(ScenarioConfig, name), within) for name in ("start_margin", "buoy_margin")
-    }
+    for name in ("start_margin", "buoy_margin"):
+        values[f"scenario.{name}"] = min(getattr(ScenarioConfig, name), within)
+    groups: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for parameter, value in values.items():
+        group, _, name = parameter.partition(".")
+        groups[group][name] = value
     try:
-        return EnvConfig(
-            vessel=VesselConfig(**parts["vessel"]),
-            perception=PerceptionConfig(**parts["perception"]),
-            reward=RewardConfig(**parts["reward"]),
-            current=CurrentConfig(**parts["current"]),
-            scenario=ScenarioConfig(**parts["scenario"], **margins),
-        )
+        return build(EnvConfig, groups)
     except ConfigError as error:
-        raise ConfigError(f"episode file {file!r}: {error}") from error
+        raise ConfigError(f"{source}: {error}") from error
 
 
 def sections_of(
@@ -136,7 +116,7 @@ def sections_of(
         found = [functools.reduce(getattr, name.split("."), config) for name in parameters]
         return [list(value) if isinstance(value, tuple) else value for value in found]
 
-    env = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
+    env: dict[str, Any] = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
     for key, entry in ENV.items():
         known = values(entry.parameters) or [env[key]]
         env[key] = known if entry.lengths else known[0]
@@ -215,8 +195,7 @@ def _padded_actions(episode: Episode) -> np.ndarray:
 
 def _observation(episode: Episode) -> Observation:
     """Return what was recorded as seen, with leading dimensions [T + 1, 1, R]."""
-    assert episode.recorded is not None
-    table = episode.recorded["obs"]
+    table = episode.data["recorded"]["obs"]
     shape = (len(table), 1, len(episode.lengths))
     capacity = max(episode.robots["perception"]["max_obj_num"])
     ego = np.zeros((*shape, SELF_FEATURES))

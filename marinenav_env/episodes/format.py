@@ -42,7 +42,7 @@ TRAJECTORY_COLUMNS = (
 """Meaning of a trajectory row: pose [m, m, rad], velocity relative to the water and over ground in
 the world frame [m/s, m/s, rad/s], azimuth angles [rad], thrusts [N]."""
 
-START_COLUMNS = {
+START_COLUMNS: dict[str, int | slice] = {
     "start": slice(0, 2),
     "init_theta": 2,
     "init_velocity_r": slice(3, 6),
@@ -261,7 +261,7 @@ class _EpisodeCheck(Check):
 
     def recorded(self, episode: Episode) -> None:
         """Check what the simulator answered: of every decision, and of the reset where it says."""
-        recorded, robots = episode.recorded, len(episode.lengths)
+        recorded, robots = episode.data["recorded"], len(episode.lengths)
         lengths = {"T": episode.decisions, "T+1": episode.decisions + 1, "R": robots}
         self.section("recorded", recorded, RECORDED, lengths, ("obs",))
         capacity = max(episode.robots["perception"]["max_obj_num"])

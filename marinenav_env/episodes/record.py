@@ -120,7 +120,7 @@ def _robots_section(vessels: dict[str, Any], rows: dict[str, np.ndarray]) -> dic
     perception = vessels.pop("perception")
     states = np.stack([rows[name] for name in STATE_FIELDS], axis=-1)
     lengths = rows["acted"].sum(axis=0)
-    missions = {key: states[0, :, columns].tolist() for key, columns in START_COLUMNS.items()}
+    missions = {key: states[0][:, columns].tolist() for key, columns in START_COLUMNS.items()}
     missions["goal"] = np.stack((rows["goal_x"][0], rows["goal_y"][0]), axis=-1).tolist()
     return {
         **vessels,
@@ -151,7 +151,6 @@ def _recorded_section(config: EnvConfig, rows: dict[str, np.ndarray]) -> dict[st
         "normal",
     )
     phi = rows["phi"][: decisions + 1]
-    turns = np.where(phi > 0.0, phi, None)[1:]
     present = np.concatenate((np.ones_like(acted[:1]), acted))
     seen = zip(present, rows["ego"], rows["objects"], rows["mask"], strict=False)
     return {
@@ -162,7 +161,7 @@ def _recorded_section(config: EnvConfig, rows: dict[str, np.ndarray]) -> dict[st
         "collision": collision.tolist(),
         "reach_goal": reached.tolist(),
         "apply_colregs": (phi > 0.0).tolist(),
-        "phi": turns.tolist(),
+        "phi": [[angle if angle > 0.0 else None for angle in row] for row in phi[1:].tolist()],
         "deactivated": (~acted).tolist(),
         "energy": rows["step_energy"][1 : decisions + 1].tolist(),
         "obs": [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -82,7 +83,7 @@ def step_by_step(episode: Episode, dtype: torch.dtype, device: torch.device | st
         return torch.cat((start, rows[-1].unsqueeze(1)))
 
     by_time = ("robot", "acted", "action", "reward", "terminated", "truncated")
-    parts = {name: in_turn(getattr(tracks, name)) for name in by_time}
+    parts: dict[str, Any] = {name: in_turn(getattr(tracks, name)) for name in by_time}
     return replace(
         tracks.worlds([0]), **parts, observation=Observation(*map(in_turn, _seen(tracks)))
     )

@@ -83,7 +83,7 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
     )
     axes.add_patch(border)
     for *position, radius in scene.buoys:
-        centre = to_map(position)
+        centre = _point(position)
         axes.add_patch(
             Circle(centre, radius, facecolor=BUOY_FILL, edgecolor=BUOY_EDGE, lw=1.2, zorder=4)
         )
@@ -175,9 +175,15 @@ def add_hull(
     return hull
 
 
+def _point(position: np.ndarray) -> tuple[float, float]:
+    """Return the drawing coordinates of one world point [2]."""
+    x, y = position
+    return float(y), float(x)
+
+
 def draw_start(axes: Axes, scene: Scene, robot: int, size: float) -> None:
     """Mark where a robot starts, with its number; ``size`` in points."""
-    place, ink = to_map(scene.paths[robot][0, :2]), colour_of(robot)
+    place, ink = _point(scene.paths[robot][0, :2]), colour_of(robot)
     axes.plot(
         *place,
         marker="o",
@@ -211,7 +217,7 @@ def draw_collision(axes: Axes, scene: Scene, robot: int, size: float) -> list[Ar
     Returns:
         What was drawn.
     """
-    place = to_map(scene.paths[robot][-1, :2])
+    place = _point(scene.paths[robot][-1, :2])
     circle = Circle(
         place,
         scene.config.vessel.radius,
@@ -287,7 +293,7 @@ def add_track(axes: Axes, scene: Scene, robot: int, steps: int, width: float) ->
     segments = np.stack((points[:-1], points[1:]), axis=1)
     colours = np.tile(to_rgba(colour_of(robot)), (len(segments), 1))
     colours[:, 3] = np.linspace(0.35, 1.0, len(segments))
-    track = LineCollection(segments, colors=colours, linewidths=width, zorder=3)
+    track = LineCollection(list(segments), colors=colours, linewidths=width, zorder=3)
     axes.add_collection(track)
     return track
 
@@ -297,7 +303,7 @@ def _write_time(axes: Axes, pose: np.ndarray, time_s: float, ink: str) -> None:
     aside = place_body(np.array([[0.0, 2.6]]), pose)[0]
     axes.annotate(
         f"{time_s:g} s",
-        to_map(aside),
+        _point(aside),
         fontsize=7,
         color=_darker(ink),
         ha="center",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import imageio.v2 as imageio
 import numpy as np
@@ -138,8 +138,9 @@ def save_video(scene: Scene, path: Path, title: str, fps: float = 10.0) -> None:
 
         def write(file: BinaryIO) -> None:
             """Encode frame by frame."""
-            options = {"format": "mp4", "fps": fps, "quality": 8, "macro_block_size": 2}
-            with imageio.get_writer(file, **options) as writer:
+            options: Any = {"format": "mp4", "fps": fps, "quality": 8, "macro_block_size": 2}
+            writer: Any = imageio.get_writer(file, **options)
+            with writer:
                 for frame in video_frames(scene, steps, title):
                     writer.append_data(frame)
 
@@ -199,7 +200,7 @@ def _palette(scene: Scene, frame: np.ndarray) -> Image.Image:
     own.append((255, 255, 255))
     others = Image.fromarray(frame).quantize(256 - len(own), dither=Image.Dither.NONE)
     palette = Image.new("P", (1, 1))
-    palette.putpalette([*np.ravel(own).tolist(), *others.getpalette()])
+    palette.putpalette([*np.ravel(own).tolist(), *(others.getpalette() or ())])
     return palette
 
 
@@ -294,7 +295,7 @@ def _draw_compass(axes: Axes) -> None:
     axes.annotate("", (1.1, 0.0), (0.0, 0.0), arrowprops=style)
     turn = style | {"lw": 1.0, "connectionstyle": "arc3,rad=-0.35"}
     axes.annotate("", (0.67, 0.2), (0.12, 0.7), arrowprops=turn)
-    text = {"fontsize": 8, "color": TEXT_INK, "ha": "center", "va": "center"}
+    text: dict[str, Any] = {"fontsize": 8, "color": TEXT_INK, "ha": "center", "va": "center"}
     axes.text(0.0, 1.3, "x north", **text)
     axes.text(1.2, -0.22, "y east", **text)
     axes.text(0.78, 0.68, "yaw", **text)

@@ -6,8 +6,9 @@ yaw turns clockwise on the page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +16,9 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import ROBOT_FIELDS, Slots
-from marinenav_env.stepper import Stepper
-from marinenav_env.tracks import Tracks, place_worlds
+from marinenav_env.envs.state import Slots
+from marinenav_env.kernel import ops
+from marinenav_env.tracks import Tracks
 
 
 class End(StrEnum):
@@ -93,7 +94,7 @@ def scenes_of(tracks: Tracks, config: EnvConfig) -> list[Scene]:
     return scenes
 
 
-def to_map(points: np.ndarray) -> np.ndarray:
+def to_map(points: Any) -> Any:
     """Return drawing coordinates (right = east, up = north) of world points [..., 2] (x, y)."""
     return np.asarray(points)[..., ::-1]
 
@@ -155,9 +156,6 @@ def place_body(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
 def water_velocity(vortices: np.ndarray, config: EnvConfig, points: np.ndarray) -> np.ndarray:
     """Return the velocity of the water at world points, as the simulator has it.
 
-    A vessel at rest in the water stands at each point, alone in a world, for one substep; its
-    velocity over ground is then that of the water where it was.
-
     Args:
         vortices: x, y [m] and circulation [m2/s] [V, 3].
         config: of the environment.
@@ -167,18 +165,13 @@ def water_velocity(vortices: np.ndarray, config: EnvConfig, points: np.ndarray) 
         World velocity [N, 2] in m/s.
     """
     env = MarineNavEnv(
-        len(points),
+        1,
         stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
-        config=replace(config, vessel=replace(config.vessel, substeps=1)),
+        config=config,
         dtype=torch.float64,
         info_mode="none",
         slots=Slots(robots=1, buoys=0, vortices=len(vortices)),
     )
-    robot = torch.zeros(len(points), 1, len(ROBOT_FIELDS), dtype=torch.float64)
-    robot[:, 0, :2] = torch.from_numpy(points)  # x, y
-    each = torch.from_numpy(vortices).expand(len(points), -1, -1)
-    place_worlds(env, robot, torch.ones(robot.shape[:2], dtype=torch.bool), each[:, :0], each)
-    stepper = Stepper(env, restarts=False)
-    stepper.step(torch.zeros(len(points), 1, 2, dtype=torch.float64))
-    velocity = [env.state.robot_field(name)[0, : len(points)] for name in ("vx", "vy")]
-    return torch.stack(velocity, dim=-1).numpy()
+    env.state.vortex[..., 0] = torch.from_numpy(vortices.T)
+    position = torch.from_numpy(points).contiguous().unsqueeze(0)
+    return ops.water(env.state, position)[0].numpy()

@@ -71,6 +71,7 @@ def command_for(options: argparse.Namespace, processes: int, folder: Path) -> li
         f"evaluation.interval_steps={total}",
         f"checkpoint.interval_steps={total}",
         "checkpoint.with_replay=false",
+        "evaluation.stages=[[1,0,0,30]]",
         "evaluation.episodes=1",
         "evaluation.final_episodes=1",
     ]

@@ -104,6 +104,7 @@ def check_wheel(wheel: Path) -> None:
         for path in ROOT.glob(pattern)
     }
     missing = {"marinenav_env/_ops.so", *wanted} - names
+    missing |= {"LICENSE", "NOTICE"} - {Path(name).name for name in names if ".dist-info/" in name}
     if missing:
         raise CheckError(f"{wheel.name} lacks {', '.join(sorted(missing))}")
     if "MARINENAV_ARCH" not in os.environ and "-march=native" in built["cxx_flags"]:

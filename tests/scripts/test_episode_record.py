@@ -80,8 +80,8 @@ def test_bad_input(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("env", "name"),
     [
-        ({"colregs": {"margin": 2.0}}, "colregs.margin = 2.0"),
-        ({"vessel": {"max_thrust_rate": 500.0}}, "vessel.max_thrust_rate = 500.0"),
+        ({"colregs": {"margin": 2.0}}, "colregs.margin is 2.0"),
+        ({"vessel": {"max_thrust_rate": 500.0}}, "vessel.max_thrust_rate is 500.0"),
     ],
 )
 def test_files_that_would_not_replay_are_refused(tmp_path, capsys, env, name):

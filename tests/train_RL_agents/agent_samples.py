@@ -40,7 +40,7 @@ def random_observation(
 ) -> ObservationTensors:
     """Return an observation `[*leading, ...]` of about the task's magnitudes, with padded rows."""
     if isinstance(spec, FlatSpec):
-        return FlatObservation(10.0 * torch.randn(*leading, *spec.shapes.features, dtype=dtype))
+        return FlatObservation(10.0 * torch.randn(*leading, *spec.shapes.state, dtype=dtype))
     ego = 10.0 * torch.randn(*leading, *spec.shapes.ego, dtype=dtype)
     mask = (torch.rand(*leading, *spec.shapes.mask) < 0.7).to(dtype)
     objects = 5.0 * torch.randn(*leading, *spec.shapes.objects, dtype=dtype)

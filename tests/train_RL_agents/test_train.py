@@ -8,6 +8,8 @@ import signal
 import subprocess
 import time
 import weakref
+from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.run import checkpoint
 from train_RL_agents.training.counters import DivergedRunError
 from train_RL_agents.training.interruption import Interruption
@@ -25,12 +27,14 @@ from train_RL_agents.training.trainer import TorchRLTrainer
 LEARNS = [*TINY, "total_steps=60", "updates.warmup_transitions=16", "env.episode.max_steps=5"]
 """The shortest run in which episodes end and updates are done."""
 
+ONE_STAGE = "evaluation.stages=[[2,0,0,30]]"
+
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 
 
 def test_command_line_from_another_folder(tmp_path):
     done = subprocess.run(
-        command("run", "--agent", "AC-IQN", "--seed", "3"),
+        command("run", "--agent", "AC-IQN", "--seed", "3", "total_steps=12", ONE_STAGE),
         cwd=tmp_path,
         env=environment(),
         capture_output=True,
@@ -43,7 +47,7 @@ def test_command_line_from_another_folder(tmp_path):
     assert record["seed"] == 3
     assert record["starts"][0]["versions"]["torch"] == torch.__version__
     rows = json.loads((tmp_path / "run" / "evaluation.json").read_text())["stages"]
-    assert [row["robots"] for row in rows] == [3, 4, 5, 5, 5, 5]
+    assert [row["robots"] for row in rows] == [2]
     assert train.main(["--output", str(tmp_path / "run"), *SHORT]) == 1
 
 
@@ -181,13 +185,13 @@ def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypa
     )
     short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
     short.append("updates.warmup_transitions=100")
-    moments = iter(("first", "second"))
-    monkeypatch.setattr(Processes, "agree", lambda *_: next(moments))
+    moments = iter((datetime(2026, 1, 1), datetime(2026, 1, 2)))
+    monkeypatch.setattr(train, "datetime", SimpleNamespace(now=lambda: next(moments)))
     for _ in range(2):
         assert train.main(["--config", str(path), *short]) == 0
     made = sorted(folder.name for folder in (tmp_path / "training_data").iterdir())
-    assert made == ["DQN-first", "DQN-second"]
-    record = json.loads((tmp_path / "training_data" / "DQN-first" / "run.json").read_text())
+    assert made == ["DQN-20260101-000000", "DQN-20260102-000000"]
+    record = json.loads((tmp_path / "training_data" / made[0] / "run.json").read_text())
     assert (record["seed"], record["config"]["total_steps"]) == (9, 60)
 
 
@@ -264,7 +268,7 @@ def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun)
         (["worlds=5"], "curriculum.stages has 6 stages for 5 worlds: .*mode=sequential"),
         (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
         (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
-        (["--device", "cuda"], "device = 'cuda'"),
+        (["--device", "cuda"], "device is 'cuda'"),
         (["replay.capacity=1e12"], r"replay\.capacity is 1000000000000: .* GiB are free"),
         (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
     ],

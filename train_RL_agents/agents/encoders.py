@@ -57,7 +57,7 @@ class FlatEncoder(nn.Module):
 
     def __init__(self, spec: FlatSpec, magnitude: Sequence[float] | None) -> None:
         super().__init__()
-        (width,) = spec.shapes.features
+        (width,) = spec.shapes.state
         scale = reciprocal_scale("ego_magnitude", magnitude, spec.features, width)
         self.observation_input_scale: Tensor
         self.register_buffer("observation_input_scale", scale)

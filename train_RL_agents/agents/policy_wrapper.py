@@ -60,8 +60,8 @@ class PolicyWrapper(TensorDictModuleBase):
                 f"action_noise is {action_noise}: give 0 or more, and 0 for an agent with discrete "
                 f"actions like {agent.name}"
             )
-        self.in_keys = [("robots", key) for key in agent.spec.observation.keys]
-        self.out_keys = [("robots", "action")]
+        self.in_keys = [agent.spec.key(name) for name in agent.spec.observation.keys]
+        self.out_keys = [agent.spec.key("action")]
         self.agent = agent
         self.action_noise = action_noise
         device = agent.device
@@ -145,7 +145,7 @@ class PolicyWrapper(TensorDictModuleBase):
         return self.action_low + (self.action_high - self.action_low) * share
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Write `("robots", "action")` `[W, R]` or `[W, R, A]` into the TensorDict."""
+        """Write the robots' `action` `[W, R]` or `[W, R, A]` into the TensorDict."""
         observation = tuple(tensordict.get(key) for key in self.in_keys)
         kind = exploration_type()
         if kind in (ExplorationType.RANDOM, None):

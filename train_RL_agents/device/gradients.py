@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -33,11 +34,8 @@ class GradientAverage:
             ProcessLostError: another process has died.
         """
         parts = [gradient.flatten() for gradient in gradients]
-        self._flat = torch.cat(parts, out=self._flat)
-        self._update.between_graphs(self._transfer)
-        means = (self._flat / self._processes.size).split([part.numel() for part in parts])
+        flat = self._flat = torch.cat(parts, out=self._flat)
+        self._update.between_graphs(functools.partial(self._processes.sum, flat))
+        means = (flat / self._processes.size).split([part.numel() for part in parts])
         for gradient, mean in zip(gradients, means, strict=True):
             gradient.copy_(mean.view_as(gradient))
-
-    def _transfer(self) -> None:
-        self._processes.sum(self._flat)

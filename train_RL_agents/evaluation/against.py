@@ -12,14 +12,14 @@ from rich.table import Table
 from torch import Tensor
 
 from train_RL_agents.evaluation.intervals import WorldBootstrap, bootstrap_of, mcnemar
-from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.evaluation.results import Result
 from train_RL_agents.evaluation.score import V1, Score
 
 Parts = tuple[Tensor, Tensor]
 """Sums [W] over each world, and how many were added: their ratio is the number."""
 
 
-def compare(first: StageResult, second: StageResult, score: Score = V1) -> dict[str, Any]:
+def compare(first: Result, second: Result, score: Score = V1) -> dict[str, Any]:
     """Return the differences, first minus second, as JSON values.
 
     Success is compared by McNemar's test; all differences have bootstrap intervals that draw the
@@ -51,7 +51,7 @@ def compare(first: StageResult, second: StageResult, score: Score = V1) -> dict[
 
 
 def _parts(
-    result: StageResult, other: StageResult, bootstrap: WorldBootstrap, score: Score
+    result: Result, other: Result, bootstrap: WorldBootstrap, score: Score
 ) -> dict[str, Parts]:
     """Return the numbers of ``result`` that are compared with those of ``other``."""
     outcomes, vessels = result.outcomes, result.measures.vessels
@@ -85,7 +85,7 @@ def _parts(
 
 
 def print_comparison(
-    stages: Sequence[StageResult], compared: Sequence[dict[str, Any]], other: str, console: Console
+    rows: Sequence[Result], compared: Sequence[dict[str, Any]], other: str, console: Console
 ) -> None:
     """Print the table of the differences."""
     caption = (
@@ -96,10 +96,10 @@ def print_comparison(
     table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0)
     for name in ("", "only first", "only second", "p", "success", "near vessel", "time (s)"):
         table.add_column(name, justify="right")
-    for stage, row in zip(stages, compared, strict=True):
+    for result, row in zip(rows, compared, strict=True):
         shown = [row["difference"][name] for name in ("success", "near_miss_vessel", "time_s")]
         table.add_row(
-            stage.label,
+            result.label,
             str(row["only_first"]),
             str(row["only_second"]),
             f"{row['mcnemar_p']:.2g}",

@@ -218,7 +218,7 @@ def _own_side(rows: Rows, own: list[Tensor], other: list[Tensor], score: Score) 
     step, encounter = rows.step, rows.encounter
     x, y, heading, vx, vy = own
     dx, dy = other[0] - x, other[1] - y
-    beta, alpha = bearing(vx, vy, dx, dy), bearing(*other[3:], -dx, -dy)
+    beta, alpha = bearing(vx, vy, dx, dy), bearing(other[3], other[4], -dx, -dy)
     heading, speed = torch.rad2deg(heading), torch.hypot(vx, vy)
     turn = wrap180(heading - heading[rows.starts][encounter])
     loss = 1.0 - speed / speed[rows.starts][encounter]

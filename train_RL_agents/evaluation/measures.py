@@ -108,9 +108,11 @@ def measure(
             found = find_encounters(motion, pairs, hull_radius, score)
             found["world"] = worlds[found["world"]]
             measured.append(({"world": worlds[world], "robot": robot, **table}, found))
+    own, met = (_to_host(columns) for columns in zip(*measured, strict=True))
     return Measures(
         buoys.shape[-1],
-        *(_to_host(columns) for columns in zip(*measured, strict=True)),
+        own,
+        met,
         hull_radius=hull_radius,
         decision_time=decision_time,
     )

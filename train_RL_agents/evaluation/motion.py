@@ -45,7 +45,7 @@ class Motion(NamedTuple):
 
 def motion_of_tracks(tracks: Tracks) -> Motion:
     """Return the motion that Tracks hold."""
-    return Motion(*(tracks.field(name).mT for name in FIELDS), tracks.present.mT)
+    return Motion._make([*(tracks.field(name).mT for name in FIELDS), tracks.present.mT])
 
 
 class MotionLog:
@@ -70,7 +70,7 @@ class MotionLog:
         """Note the motion now; ``present`` [W, R] is that of `Motion`."""
         state, worlds = self._env.state, self._worlds
         rows = (state.robot_field(name).index_select(1, worlds) for name in FIELDS)
-        self._blocks[-1][1].append(Motion(*rows, present.T.index_select(1, worlds)))
+        self._blocks[-1][1].append(Motion._make([*rows, present.T.index_select(1, worlds)]))
 
     def read(self) -> Iterator[tuple[Tensor, Motion]]:
         """Yield the worlds that were followed equally long, and their motion."""

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from marinenav_env.envs.scenarios import Stage
-from train_RL_agents.evaluation.intervals import wilson_interval
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import safety
+from train_RL_agents.metrics.reductions import wilson_interval
 
 
 class Outcomes(NamedTuple):
@@ -50,6 +50,11 @@ class Result:
 
     outcomes: Outcomes
     measures: Measures
+
+    @property
+    def label(self) -> str:
+        """Name of the row."""
+        raise NotImplementedError
 
     @functools.cached_property
     def safety(self) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from train_RL_agents.evaluation.intervals import (
     WorldBootstrap,
     bootstrap_of,
     listed,
-    wilson_interval,
 )
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.score import V1, Score
+from train_RL_agents.metrics.reductions import wilson_interval
 
 SECONDS_PER_HOUR = 3_600.0
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from marinenav_env.envs.scenarios import labels_of
 from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
 
 
 def print_table(results: Sequence[StageResult], title: str, console: Console) -> None:
@@ -46,6 +47,57 @@ def _ends(results: Sequence[StageResult], title: str) -> Table:
             _number(row["mean_energy"], 0),
         )
     return table
+
+
+def print_scenarios(results: ScenarioResults, title: str, console: Console) -> None:
+    """Print the tables of scenarios: how their episodes ended, and the scores of the rules."""
+    caption = "time (s): mean of the successful episodes; gap: 5% quantile, to a vessel (m)"
+    table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
+    for name in ("scenario", "episodes", "success", "95% CI", "collided", "timed out", "time"):
+        table.add_column(name, justify="right")
+    for name in ("near", "gap"):
+        table.add_column(name, justify="right")
+    for result in results.rows:
+        row = result.as_json()
+        low, high = row["success_ci95"]
+        table.add_row(
+            row["scenario"],
+            str(row["episodes"]),
+            f"{row['success']:.3f}",
+            f"{low:.3f}-{high:.3f}",
+            f"{row['collision']:.3f}",
+            f"{row['timeout']:.3f}",
+            _number(row["mean_time_s"], 1),
+            _number(row["safety"]["near_miss_vessel"]["value"], 3),
+            _number(row["safety"]["least_gap_vessel"]["p05_m"]["value"], 1),
+        )
+    console.print(table)
+    console.print(_rules(results.rules))
+
+
+def _rules(rules: dict[str, Any]) -> Table:
+    head_on, give_way = rules["head_on"], rules["give_way"]
+    shares = {
+        "ambiguous": rules["ambiguous"],
+        "head-on passed port to port": head_on["port_to_port"],
+        "give-way passed astern": give_way["astern"],
+        "ahead": give_way["ahead"],
+    }
+    caption = "; ".join(f"{name} {_interval(entry)}" for name, entry in shares.items())
+    table = Table(title=f"rules, score {rules['score']}", caption=caption, box=box.HORIZONTALS)
+    for name in ("class", "encounters", "S_r", "R8", "its rule", "total"):
+        table.add_column(name, justify="right")
+    for name, row in rules["classes"].items():
+        rule = next(key for key in row if key in ("R13", "R14", "R15", "R17"))
+        cells = (_interval(row[key]) for key in ("S_r", "R8", rule, "total"))
+        table.add_row(f"{name} {rule}", str(row["encounters"]), *cells)
+    return table
+
+
+def _interval(entry: dict[str, Any]) -> str:
+    """Return a number and its interval in one line."""
+    value, low, high = (_number(number, 2) for number in (entry["value"], *entry["ci95"]))
+    return f"{value} ({low}-{high})"
 
 
 SAFETY_ROWS = {

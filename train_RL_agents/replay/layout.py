@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,7 +59,7 @@ class TransitionLayout:
 
     worlds: int
     robots: int
-    observation: tuple[tuple[int, ...], ...]
+    observation: tuple[Any, ...]
     action: tuple[int, ...]
     action_dtype: torch.dtype
     dtype: torch.dtype = torch.float32

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
+from train_RL_agents.device.distributed import ProcessLostError
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
 MESSAGE = b"\nstopping after this iteration, saving ...\n"  # on a line of its own, below the bar
@@ -39,6 +41,9 @@ class Interruption:
         trace: TracebackType | None,
     ) -> None:
         self._restore()
+        if isinstance(error, ProcessLostError):
+            # The launcher ends the others as soon as one is gone: this one has yet to say why.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number)

@@ -180,6 +180,7 @@ class Learner:
         )
 
     def _layout(self) -> TransitionLayout:
-        spec = self.env.action_spec["robots", "action"]
-        action = torch.zeros(spec.shape, dtype=spec.dtype, device="meta")
-        return TransitionLayout.of(self.stepper.now.obs, action)
+        spec = self.agent.spec
+        action = ((), torch.int64) if spec.action.discrete else ((spec.action.size,), torch.float32)
+        grid = self.config.worlds, self.env.robots
+        return TransitionLayout(*grid, spec.observation.shapes, *action)

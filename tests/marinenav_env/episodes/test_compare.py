@@ -85,6 +85,13 @@ def test_a_deviation_of_phi_shows(episode, perfect):
     assert found.wrong_flags == 0
 
 
+def test_the_phi_of_the_reset_is_not_recorded(episode, perfect):
+    episode.recorded["apply_colregs"][0][0] = True
+    perfect.field("phi")[0, 0, 0] = 0.3
+    found = compare(episode, perfect, RUN_THROUGH)
+    assert (found.phi_rad, found.wrong_flags) == (0.0, 0)
+
+
 def _collide(tracks):
     tracks.field("contact")[4, 0, 1] = 1.0
     tracks.terminated[3, 0, 1] = True

@@ -117,6 +117,18 @@ def test_a_recording_says_how_robots_ended():
     assert states == {"collision", "reach goal", "too long episode"}
 
 
+def test_a_robot_stopped_by_another_s_collision_is_not_late():
+    config = EnvConfig(episode=EpisodeConfig(max_steps=60, stop_on_collision=True))
+    env = MarineNavEnv(4, stages=STAGES[1:], config=config, dtype=torch.float64, seed=3)
+    stopped = 0
+    for episode in record_episodes(env, steer, seed=3):
+        last = zip(episode.recorded["infos"][-1], episode.recorded["dones"][-1], strict=True)
+        if "collision" in episode.recorded["infos"][-1]:
+            stopped += sum(info == "normal" and not done for info, done in last)
+            assert "too long episode" not in episode.recorded["infos"][-1]
+    assert stopped > 0
+
+
 def test_unusable_actions_are_recorded_as_they_act():
     env = make_env(noise=False, discrete=False, steps=3)
     episodes = record_episodes(
@@ -148,7 +160,7 @@ def test_a_parameter_that_files_cannot_hold_is_refused(group, field, value, repl
     config = EnvConfig()
     config = replace(config, **{group: replace(getattr(config, group), **{field: value})})
     env = MarineNavEnv(1, config=config, dtype=torch.float64)
-    message = rf"{group}\.{field} = {value}: the episode format .* would take {replayed}; set"
+    message = rf"{group}\.{field} is {value}: the episode format .* would take {replayed}; set"
     with pytest.raises(ConfigError, match=message):
         record_episodes(env, steer, seed=0)
 

@@ -7,8 +7,10 @@ import dataclasses
 import pytest
 import torch
 
-from marinenav_env.envs.spec import FlatObservation
+from marinenav_env.envs.classic import CartPoleEnv
+from marinenav_env.envs.spec import FlatObservation, cartpole_spec
 from marinenav_env.fields import ConfigError
+from marinenav_env.stepper import Stepper
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.agent_samples import (
     MARINE,
@@ -46,13 +48,37 @@ def test_every_agent_learns_from_a_flat_observation(name):
     replay.store(obs, action, reward, ~flag, flag, flag, obs)
     batch = replay.sample(8)
     assert isinstance(batch.obs, FlatObservation)
-    assert batch.obs.features.shape == (8, 4)
+    assert batch.obs.state.shape == (8, 4)
     before = [p.clone() for p in agent.policy_network.encoder.parameters()]
     with no_host_reads():
         metrics = agent.update(batch)
     assert metrics["critic_loss"].isfinite()
     after = agent.policy_network.encoder.parameters()
     assert all(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+def test_an_agent_learns_in_the_second_environment():
+    env, agent = CartPoleEnv(WORLDS), make_agent("DQN", spec=cartpole_spec())
+    stepper = Stepper(env)
+    stepper.reset()
+    obs = stepper.now.obs
+    assert [*agent.spec.observation.keys] == [env.entry_keys[name] for name in obs._fields]
+    assert [tuple(part.shape[2:]) for part in obs] == list(agent.spec.observation.shapes)
+    policy = PolicyWrapper(agent, (WORLDS, 1), epsilon=0.5)
+    layout = TransitionLayout.of(obs, policy.explore(obs))
+    replay = DeviceReplay(ReplayConfig(capacity=600), layout, "cpu")
+    for _ in range(40):
+        now = stepper.now
+        action = policy.explore(now.obs)
+        following = stepper.step(action)
+        ends = following.acted, following.terminated, following.truncated
+        replay.store(now.obs, action, following.reward, *ends, following.obs)
+        stepper.advance()
+    metrics = agent.update(replay.sample(32))
+    assert metrics["critic_grad_norm"] > 0.0
+    data = env.rollout(5, PolicyWrapper(agent), break_when_any_done=False)
+    assert data["action"].shape == (WORLDS, 5)
+    assert len(replay) == 40 * WORLDS
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -79,7 +105,7 @@ def test_a_flat_observation_is_divided_by_its_magnitudes():
     state = own.state_dict() | {"observation_input_scale": torch.ones(4)}
     plain.load_state_dict(state)
     observation = random_observation(3, spec=spec)
-    divided = FlatObservation(observation.features / torch.tensor(MAGNITUDES))
+    divided = FlatObservation(observation.state / torch.tensor(MAGNITUDES))
     torch.testing.assert_close(own(observation), plain(divided))
     assert not torch.allclose(own(observation), plain(observation))
 

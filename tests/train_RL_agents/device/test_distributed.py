@@ -186,18 +186,23 @@ processes.leave()
 """
 
 
-@torchrun
-def test_averages_sums_and_broadcasts_of_two(tmp_path):
-    script = tmp_path / "pair.py"
-    script.write_text(PAIR)
+def run_script(*arguments):
+    """Run a program in two processes, to its end."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
-    done = subprocess.run(
-        [*command, str(script)],
+    return subprocess.run(
+        [*command, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@torchrun
+def test_averages_sums_and_broadcasts_of_two(tmp_path):
+    script = tmp_path / "pair.py"
+    script.write_text(PAIR)
+    done = run_script(script)
     assert done.returncode == 0, done.stderr
 
 
@@ -209,13 +214,41 @@ def parts(folder, step):
     return first, second
 
 
+OTHERS = """
+import sys
+import torch
+from pathlib import Path
+from train_RL_agents.config.files import load_config
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation import episodes
+from train_RL_agents.training.trainer import TorchRLTrainer
+folder, agents, *settings = sys.argv[1:]
+episodes.DECISION_LIMIT = 50
+processes = Processes.join()
+for agent in agents.split():
+    config, _, _ = load_config(agent=agent, overrides=settings)
+    TorchRLTrainer(config, Path(folder) / agent, torch.device("cpu"), processes).train()
+processes.leave()
+"""
+AGENTS_BESIDE = [agent for agent in AGENTS if agent != "AC-IQN"]
+
+
+@pytest.fixture(scope="module")
+def trained_by_two(tmp_path_factory):
+    """Return a folder with a run of every other agent, trained by the same two processes."""
+    folder = tmp_path_factory.mktemp("two")
+    (folder / "others.py").write_text(OTHERS)
+    settings = [*SHORT, "total_steps=180", "checkpoint.interval_steps=60"]
+    done = run_script(folder / "others.py", str(folder), " ".join(AGENTS_BESIDE), *settings)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
 @torchrun
-@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "AC-IQN"])
-def test_two_processes_learn_the_same_weights(tmp_path, agent):
-    process = start(tmp_path, "--agent", agent, "total_steps=180", "checkpoint.interval_steps=60")
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    updates = [parts(tmp_path, step)[0]["counters"]["updates"] for step in (120, 180)]
+@pytest.mark.parametrize("agent", AGENTS_BESIDE)
+def test_two_processes_learn_the_same_weights(trained_by_two, agent):
+    steps = (120, 180)
+    updates = [parts(trained_by_two / agent, step)[0]["counters"]["updates"] for step in steps]
     assert 5 < updates[0] < updates[1]
 
 

@@ -73,12 +73,12 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert evaluate.main([*arguments, str(output), *other]) == 0
     table = json.loads(output.read_text())
     assert [row["robots"] for row in table["against"]["stages"]] == [3, 1]
-    assert "success" in table["against"]["stages"][0]["paired"]["difference"]
+    assert "success" in table["against"]["paired"][0]["difference"]
     assert "only second" in capsys.readouterr().out
     same = ["--against", str(tmp_path / "first.pt")]
     assert evaluate.main([*arguments, str(output), *same]) == 0
     table = json.loads(output.read_text())
-    paired = [row.pop("paired") for row in table["against"]["stages"]]
+    paired = table["against"]["paired"]
     assert table["against"]["stages"] == table["stages"]
     assert {entry["value"] for entry in paired[0]["difference"].values()} <= {0.0, None}
     missing = ["--against", str(tmp_path / "third.pt")]

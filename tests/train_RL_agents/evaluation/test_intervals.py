@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from train_RL_agents.evaluation.intervals import WorldBootstrap, mcnemar, wilson_interval
+from train_RL_agents.evaluation.intervals import WorldBootstrap, mcnemar
+from train_RL_agents.metrics.reductions import wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,12 @@ def test_quantiles_are_those_of_the_sample():
         assert estimate.value == values.sort().values[math.ceil(501 * share) - 1]
         known = stats.quantile_test(values.numpy(), p=share).confidence_interval(0.95)
         assert (estimate.low, estimate.high) == pytest.approx((known.low, known.high), abs=0.08)
+
+
+def test_a_quantile_among_equal_values():
+    values = torch.arange(100) // 50
+    estimate = WorldBootstrap(100).quantile(torch.arange(100), values.double(), 0.5)
+    assert tuple(estimate) == (0.0, 0.0, 1.0)
 
 
 def test_distribution_and_band():

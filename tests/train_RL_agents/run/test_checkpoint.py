@@ -118,29 +118,39 @@ def test_the_best_policy_of_the_newest_checkpoint_outlives_a_better_one(tmp_path
     assert not (tmp_path / "best.pt").exists()
 
 
-WRITER = """
-import sys, torch
+# Forks a writer for every folder that it reads, so that torch is imported once.
+WRITERS = """
+import os, sys, torch
 from pathlib import Path
 from train_RL_agents.run.checkpoint import CheckpointFolder
-folder = CheckpointFolder(Path(sys.argv[1]), keep=2)
-for step in range(10**6):
-    state = {"step": step, "model": torch.full((20_000,), float(step))}
-    folder.save(step, state, wait=lambda: None)
-    print(step, flush=True)
+for name in iter(sys.stdin.readline, ""):
+    process = os.fork()
+    if process:
+        os.waitpid(process, 0)
+        print("ended", flush=True)
+        continue
+    print(os.getpid(), flush=True)
+    folder = CheckpointFolder(Path(name.strip()), keep=2)
+    for step in range(10**6):
+        state = {"step": step, "model": torch.full((20_000,), float(step))}
+        folder.save(step, state, wait=lambda: None)
+        print(step, flush=True)
 """
 
 
 def test_kill_at_random_moments_never_damages(tmp_path):
+    writers = subprocess.Popen(
+        [sys.executable, "-c", WRITERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     for kill in range(4):
         folder = tmp_path / str(kill)
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
-        )
-        process.stdout.readline()
+        print(folder, file=writers.stdin, flush=True)
+        process = int(writers.stdout.readline())
+        printed = [writers.stdout.readline()]
         time.sleep(0.03 * (kill + 1) * 0.77)
-        process.send_signal(signal.SIGKILL)
-        printed = process.stdout.read().split()
-        process.wait()
+        os.kill(process, signal.SIGKILL)
+        printed += iter(writers.stdout.readline, "ended\n")
         state = load(newest(folder))
-        assert state["step"] >= int(printed[-1] if printed else 0)
+        assert state["step"] >= int(printed[-1])
         assert torch.all(state["model"] == state["step"])
+    writers.communicate()

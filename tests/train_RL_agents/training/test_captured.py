@@ -145,3 +145,14 @@ def test_every_tensor_stays_where_the_graphs_look_for_it(agent):
     after = {name: tensor.data_ptr() for name, tensor in tensors_of(made)}
     moved = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
     assert not moved
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_gradients_lie_in_memory_as_their_parameters(agent):
+    """Adam's fused kernel on a GPU refuses others; the one on a CPU takes them."""
+    made = trained(agent, Processes(), compiled=False)
+    given = []
+    made.agent.gradient_sync = given.extend
+    made.learn()
+    parameters = [p for group in made.agent.optimizer.param_groups for p in group["params"]]
+    assert [g.stride() for g in given] == [p.stride() for p in parameters]

@@ -2,9 +2,11 @@
 
 import os
 import signal
+from contextlib import suppress
 
 import pytest
 
+from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.training.interruption import SIGNALS, Interruption
 
 
@@ -27,3 +29,13 @@ def test_a_signal_is_remembered_without_stderr(monkeypatch):
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGTERM)
     assert interruption.received == signal.SIGTERM
+
+
+def test_who_lost_the_others_is_not_ended_before_it_says_so():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with suppress(ProcessLostError), Interruption():
+            raise ProcessLostError("process 0 of 2 lost contact")
+        os.kill(os.getpid(), signal.SIGTERM)  # the launcher's
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -6,6 +6,7 @@ import torch
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.short_runs import StopAt, assert_same, trainer
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
 from train_RL_agents.run import checkpoint
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
@@ -21,6 +22,24 @@ def test_intervals_shorter_than_that_of_the_log_are_kept(tmp_path):
     assert evaluated == [150, 300, 450, 600]
     saved = checkpoint.CheckpointFolder(tmp_path / "checkpoints").steps()
     assert saved == [0, 204, 402, 600]
+
+
+def test_hosts_meet_before_a_gpu_waits_for_another_one(tmp_path, monkeypatch):
+    """Before the sums of a log, and after an evaluation, which only the first process does."""
+    events = []
+    monkeypatch.setattr(Processes, "wait", lambda _: events.append("wait"))
+    monkeypatch.setattr(Processes, "sum", lambda *_: events.append("sum"))
+    run = trainer(tmp_path)
+    run.receiver = AnalysisReceiver(tmp_path)
+    run.learner.start(run._stages())
+    with run.timed(collecting=True):
+        run.iterate()
+    monkeypatch.setattr(run, "evaluate", lambda _: events.append("evaluate"))
+    monkeypatch.setattr(run, "save", lambda: None)  # it has a meeting of its own
+    monkeypatch.setattr(run, "due", lambda _: True)
+    events.clear()
+    run.report()
+    assert events == ["wait", "sum", "evaluate", "wait"]
 
 
 def test_learning_changes_the_weights_and_the_seed_decides_everything(tmp_path):

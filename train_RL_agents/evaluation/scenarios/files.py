@@ -1,13 +1,17 @@
-"""Where scenarios come from: a named set, a named case, or a YAML file."""
+"""Where scenarios come from: a named set, a named case, or a file."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import torch
 import yaml
 
+from marinenav_env.episodes.convert import tracks_of
+from marinenav_env.episodes.format import Episode, read_episode
 from marinenav_env.fields import ConfigError, build, nearest
-from train_RL_agents.evaluation.scenarios.schema import Scenario
+from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel, Vortex
 from train_RL_agents.evaluation.scenarios.sets import named_sets
 
 
@@ -31,11 +35,13 @@ def find_scenarios(name: str) -> list[Scenario]:
 
 
 def read_scenarios(path: Path) -> list[Scenario]:
-    """Read a YAML file: a scenario, or a list of them.
+    """Read a YAML file, a scenario or a list of them, or a recorded episode (``.json``).
 
     Raises:
-        ConfigError: it is no YAML, or a field is missing, unknown or has a wrong value.
+        ConfigError: the file cannot be read, or a field is missing, unknown or has a wrong value.
     """
+    if path.suffix == ".json":
+        return [scenario_of(read_episode(path), path.stem)]
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -50,3 +56,22 @@ def read_scenarios(path: Path) -> list[Scenario]:
     if len(set(names)) < len(names):
         raise ConfigError(f"{path.name}: name is {names}: give every scenario one of its own")
     return scenarios
+
+
+def scenario_of(episode: Episode, name: str) -> Scenario:
+    """Return the start of a recorded episode as a scenario; the policy steers all vessels."""
+    tracks = tracks_of(episode)
+    columns = ("x", "y", "goal_x", "goal_y", "heading", "vx_water", "vy_water")
+    starts = torch.stack([tracks.field(column)[0, 0] for column in columns], 1).tolist()
+    vessels = [
+        Vessel(
+            (x, y),
+            (goal_x, goal_y),
+            heading_deg=math.degrees(heading) % 360.0,
+            speed=math.hypot(vx, vy),
+        )
+        for x, y, goal_x, goal_y, heading, vx, vy in starts
+    ]
+    buoys = [Buoy((x, y), radius) for x, y, radius in tracks.buoys[0].tolist()]
+    vortices = [Vortex((x, y), circulation) for x, y, circulation in tracks.vortices[0].tolist()]
+    return Scenario(name, tuple(vessels), tuple(buoys), tuple(vortices))

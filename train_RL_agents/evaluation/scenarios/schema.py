@@ -17,29 +17,29 @@ POLICY = "policy"
 class Vessel(Settings):
     """A vessel, from its start to its goal."""
 
-    start: tuple[float, float]
-    """North and east [m]."""
-    goal: tuple[float, float]
+    start: tuple[float, float] = setting(unit="m, north and east", source=FILE)
+    goal: tuple[float, float] = setting(unit="m, north and east", source=FILE)
     heading_deg: float = setting(0.0, unit="deg clockwise from north", source=FILE)
     speed: float = setting(0.0, unit="m/s through the water", source=FILE, low=0.0)
     """At the start, with the thrust that keeps it."""
     steer: str = setting(POLICY, unit="-", source=FILE)
-    """"policy": by the policy that is evaluated; "straight": thrusts stay as they are."""
+    """"policy": by the policy that is evaluated; "straight": thrusts stay as they are; or by a
+    baseline, by its name."""
 
 
 @dataclass(frozen=True)
 class Buoy(Settings):
     """A buoy."""
 
-    position: tuple[float, float]
-    radius: float = setting(1.0, unit="m", source=FILE, low=0.01)
+    position: tuple[float, float] = setting(unit="m, north and east", source=FILE)
+    radius: float = setting(1.0, unit="m", source=FILE, above=0.0)
 
 
 @dataclass(frozen=True)
 class Vortex(Settings):
     """A vortex."""
 
-    position: tuple[float, float]
+    position: tuple[float, float] = setting(unit="m, north and east", source=FILE)
     circulation: float = setting(9.42, unit="m^2/s, above 0 as published clockwise", source=FILE)
 
 
@@ -57,6 +57,11 @@ class Scenario(Settings):
     offset_deg: float = setting(0.0, unit="deg", source=FILE, low=0.0)
     """Every heading is turned by up to this, uniformly drawn in each episode."""
 
+    def check(self) -> None:
+        """Check that there is a vessel, and one that the policy steers."""
+        own = any(vessel.steer == POLICY for vessel in self.vessels)
+        self.require(own, "vessels", f"give at least one that has steer: {POLICY}")
+
     def check_against(self, config: EnvConfig, steering: tuple[str, ...]) -> None:
         """Check that the scenario can be played.
 
@@ -68,12 +73,8 @@ class Scenario(Settings):
             ConfigError: names the field, its value and the remedy.
         """
         where, hull = f"scenario {self.name!r}", config.vessel
-        if not self.vessels:
-            raise ConfigError(f"{where}: vessels is empty: give at least one vessel")
         for i, vessel in enumerate(self.vessels):
             place = f"{where}: vessels[{i}]"
-            if not all(math.isfinite(number) for number in (*vessel.start, *vessel.goal)):
-                raise ConfigError(f"{place} is {vessel}: give finite positions")
             if vessel.steer not in steering:
                 raise ConfigError(
                     f"{place}.steer is {vessel.steer!r}: choose one of {', '.join(steering)}"

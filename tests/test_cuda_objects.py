@@ -1,0 +1,114 @@
+"""The CUDA sources compiled to objects, without a GPU: rounding, registers and spills."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch.utils import cpp_extension
+
+ROOT = Path(__file__).resolve().parents[1]
+CSRC = ROOT / "marinenav_env" / "csrc"
+ARCHITECTURES = ("80", "90", "120")
+MOST_REGISTERS = 128
+"""Of a float kernel: more, and two blocks of 256 threads no longer fit a multiprocessor."""
+FLOAT, DOUBLE = "fEEEEv", "dEEEEv"
+"""What the mangled name of a kernel has in it: the last argument of its phase is the type."""
+
+spec = importlib.util.spec_from_file_location("marinenav_setup", ROOT / "setup.py")
+setup = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(setup)
+
+TOOLKIT = setup.find_toolkit(os.environ)
+pytestmark = pytest.mark.skipif(
+    TOOLKIT is None or TOOLKIT.version < (12, 8), reason="no CUDA toolkit that knows sm_120"
+)
+
+
+class Kernel(NamedTuple):
+    """What the assembler says of a kernel on an architecture."""
+
+    name: str
+    architecture: str
+    registers: int
+    spills: int
+
+
+@pytest.fixture(scope="module", params=sorted(CSRC.glob("*.cu")), ids=lambda path: path.name)
+def compiled(request) -> dict[str, str]:
+    """What the assembler says, and the PTX; both are kept until a source changes."""
+    source = request.param
+    command = [
+        str(TOOLKIT.nvcc),
+        "-c",
+        str(source),
+        "-std=c++20",  # what torch's headers need
+        *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES),
+        "-Xptxas=-v",
+        "-Xcompiler=-fPIC",
+        "-DC10_USING_CUSTOM_GENERATED_MACROS",  # a CPU build of torch lacks the generated header
+        *cpp_extension.COMMON_NVCC_FLAGS,
+        *setup.NVCC_FLAGS,
+        *(f"-I{path}" for path in (CSRC, *cpp_extension.include_paths())),
+    ]
+    digest = hashlib.sha256(repr((command, TOOLKIT.version, torch.__version__)).encode())
+    for path in sorted(path for path in CSRC.rglob("*") if path.is_file()):
+        digest.update(path.read_bytes())
+    folder = ROOT / "build" / "cuda_check"
+    kept = folder / f"{source.stem}-{digest.hexdigest()[:16]}.json"
+    if not kept.exists():
+        parts = folder / f"{source.stem}.parts"
+        parts.mkdir(parents=True, exist_ok=True)
+        command += ["--keep", "--keep-dir", str(parts), "-o", str(parts / "object.o")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        ptx = "".join(path.read_text() for path in sorted(parts.glob("*.ptx")))
+        for stale in (*folder.glob(f"{source.stem}-*"), *parts.iterdir()):
+            stale.unlink()
+        kept.write_text(json.dumps({"log": done.stdout + done.stderr, "ptx": ptx}))
+    return json.loads(kept.read_text())
+
+
+def kernels(log: str) -> list[Kernel]:
+    """Read what the assembler says of every kernel."""
+    entry = re.compile(
+        r"Compiling entry function '(\w+)' for 'sm_(\d+)'.*?(\d+) bytes spill stores, "
+        r"(\d+) bytes spill loads.*?Used (\d+) registers",
+        re.DOTALL,
+    )
+    return [
+        Kernel(name, architecture, int(registers), int(stores) + int(loads))
+        for name, architecture, stores, loads, registers in entry.findall(log)
+    ]
+
+
+def bodies(ptx: str) -> list[tuple[str, str]]:
+    """Split PTX into name and text of its kernels."""
+    found = re.split(r"\.entry (\w+)", ptx)
+    return list(zip(found[1::2], found[2::2], strict=True))
+
+
+def test_float_kernels_keep_to_their_registers_and_spill_nothing(compiled):
+    checked = [kernel for kernel in kernels(compiled["log"]) if FLOAT in kernel.name]
+    assert {kernel.architecture for kernel in checked} == set(ARCHITECTURES)
+    assert not [kernel for kernel in checked if kernel.spills]
+    assert not [kernel for kernel in checked if kernel.registers > MOST_REGISTERS]
+
+
+def test_float_kernels_compute_nothing_in_float64(compiled):
+    texts = bodies(compiled["ptx"])
+    assert [name for name, text in texts if DOUBLE in name and ".f64" in text]
+    assert not [name for name, text in texts if FLOAT in name and ".f64" in text]
+
+
+def test_the_assembler_may_fuse_no_sum_with_a_product(compiled):
+    """It does so unless the rounding is given, and the result would differ from the CPU's."""
+    operations = re.findall(r"\b(?:add|sub|mul)(\.\w+)*\.f(?:32|64)\b", compiled["ptx"])
+    assert len(operations) > 100
+    assert set(operations) == {".rn"}
