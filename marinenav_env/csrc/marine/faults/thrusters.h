@@ -3,6 +3,7 @@
 
 #include "kernel/params.h"
 #include "kernel/philox.h"
+#include "kernel/worlds.h"
 #include "marine/purposes.h"
 #include "marine/water/component.h"
 
@@ -68,11 +69,12 @@ struct Thrusters : Component {
   template <class S, class Params, class V, class T = Scalar<V>>
   MN_HD static void drive(const S& s, const Params& p, int r, int w, T elapsed, V (&thrust)[2]) {
     if (p.thrusters.lag > T(0)) {
+      const auto alive = is_set(load_int<V>(s.status_at(r, w)), kAlive);
       for (int side = 0; side < 2; ++side) {
         T* given = at(s, Field::kLeft + side, r, w);
         const V before = load<V>(given);
         thrust[side] = before + (thrust[side] - before) * p.thrusters.followed;
-        store(given, thrust[side]);
+        store(given, select(alive, thrust[side], before));
       }
     }
     const V step = to_real(load_int<V>(s.world_at(S::World::kStep, w)), V{});
