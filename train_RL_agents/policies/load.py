@@ -47,9 +47,9 @@ def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     if path.suffix in READERS:
         return read_weights(path, device)
     if is_torchscript(path):
-        network, description = open_network(path, device)
+        network, description, digest = open_network(path, device)
         if description:
-            return read_deployed(path, network, description, device)
+            return read_deployed(path, network, description, digest, device)
         return read_network(path, network, device)
     return _read_checkpoint(path, device)
 

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -16,6 +16,9 @@ from marinenav_env.files import write_atomically
 
 FORMAT = 1
 """Version of the layout of the dictionary; a file of another version is refused."""
+
+BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, UnicodeDecodeError, EOFError)
+"""What reading a damaged archive raises."""
 
 CHECKPOINTS, BEST, EARLIER_BEST = "checkpoints", "best.pt", "best_earlier.pt"
 _NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
@@ -58,24 +61,26 @@ def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
     if not path.is_file():
         raise CheckpointError(f"no checkpoint {str(path)!r}: check the name")
     try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        if damaged is not None:
-            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        check_archive(path)
         # Mapped, not read: a replay that is taken over from the file is not twice in memory.
         return torch.load(path, map_location=device, weights_only=True, mmap=True)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        pickle.UnpicklingError,
-        UnicodeDecodeError,
-        RuntimeError,
-        OSError,
-        EOFError,
-    ) as error:
+    except (pickle.UnpicklingError, RuntimeError, OSError, *BAD_ARCHIVE) as error:
         raise CheckpointError(
             f"{path} is damaged or no checkpoint ({error}): use another one of its folder"
         ) from error
+
+
+def check_archive(file: Path | BinaryIO) -> None:
+    """Check every part of an archive against its checksum; torch checks none.
+
+    Raises:
+        BadZipFile: one is damaged, or another of `BAD_ARCHIVE`.
+        RuntimeError: a part claims to be encrypted, or packed in a way unknown here.
+    """
+    with zipfile.ZipFile(file) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise zipfile.BadZipFile(f"bad checksum of {damaged}")
 
 
 class CheckpointFolder:
