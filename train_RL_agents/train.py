@@ -29,6 +29,7 @@ from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.run.lock import sole_use
 from train_RL_agents.run.provenance import RUN, ended_at_once, write_run_record
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
 from train_RL_agents.training.trainer import EVALUATION, TorchRLTrainer
@@ -150,6 +151,16 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     moment, *_ = processes.gather(datetime.now().strftime("%Y%m%d-%H%M%S"))
     output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
     check_writable(output_dir)
+    with sole_use(output_dir, processes):
+        start_in(output_dir, configs, processes)
+
+
+def start_in(output_dir: Path, configs: Sequence[TrainConfig], processes: Processes) -> None:
+    """Start the runs of these settings, which differ in their seed, in a folder of their own.
+
+    Raises:
+        ConfigError: the folder is taken.
+    """
     taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)
     saved = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
     if taken or saved or (output_dir / multi_seed.SWEEP).exists():
@@ -157,12 +168,13 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
             f"output is {str(output_dir)!r}, which holds a run: give another folder, or "
             f"--resume {output_dir}"
         )
-    if len(seeds) == 1:
+    if len(configs) == 1:
         train_one(configs[0], output_dir, processes)
         return
     processes.wait()  # all have seen that the folder is free
     if processes.first:
-        multi_seed.write_sweep(output_dir, seeds, plain(config))
+        seeds = [config.seed for config in configs]
+        multi_seed.write_sweep(output_dir, seeds, plain(configs[0]))
     train_seeds(configs, output_dir, processes)
 
 
@@ -189,6 +201,16 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
         ConfigError: the number of threads is wrong.
     """
     path = Path(arguments.resume)
+    folder = checkpoint.run_folder(path) if path.is_file() else path
+    folder = folder.parent if folder.name == checkpoint.CHECKPOINTS else folder
+    if not folder.is_dir():
+        raise CheckpointError(f"no folder {str(folder)!r}: give a run's folder or a checkpoint")
+    with sole_use(folder, processes):
+        resume_in(path, arguments, processes)
+
+
+def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -> None:
+    """Go on with what lies at a path; errors as `resume`."""
     noted = multi_seed.read_sweep(path)
     if noted is not None:
         seeds, values = noted
@@ -225,10 +247,11 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
     for config, folder in zip(configs, folders, strict=True):
         if (folder / EVALUATION).exists():
             continue
-        begun = (folder / RUN).exists() and not ended_at_once(folder)
-        resumed = checkpoint.newest(folder) if begun else None
         try:
-            train_one(config, folder, processes, resumed, whole=output_dir)
+            with sole_use(folder, processes):
+                begun = (folder / RUN).exists() and not ended_at_once(folder)
+                resumed = checkpoint.newest(folder) if begun else None
+                train_one(config, folder, processes, resumed, whole=output_dir)
         except DivergedRunError as error:
             diverged.append(f"seed {config.seed}: {error}")
         return_freed_memory()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import weakref
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.run import checkpoint
 from train_RL_agents.training.counters import DivergedRunError
 from train_RL_agents.training.interruption import Interruption
@@ -184,7 +185,8 @@ def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypa
     short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
     short.append("updates.warmup_transitions=100")
     moments = iter(("first", "second"))
-    monkeypatch.setattr(Processes, "agree", lambda *_: next(moments))
+    clock = SimpleNamespace(now=lambda: SimpleNamespace(strftime=lambda _: next(moments)))
+    monkeypatch.setattr(train, "datetime", clock)
     for _ in range(2):
         assert train.main(["--config", str(path), *short]) == 0
     made = sorted(folder.name for folder in (tmp_path / "training_data").iterdir())
@@ -265,7 +267,7 @@ def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun)
         (["--seed", "3", "-4"], "seed is -4"),
         (["worlds=5"], "curriculum.stages has 6 stages for 5 worlds: .*mode=sequential"),
         (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
-        (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
+        (["--resume", "nowhere"], "no folder 'nowhere'"),
         (["--device", "cuda"], "device is 'cuda'"),
         (["replay.capacity=1e12"], r"replay\.capacity is 1000000000000: .* GiB are free"),
         (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
