@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import re
 import signal
@@ -20,7 +19,7 @@ from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import config_from_plain, load_config, presets, with_overrides
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
 from train_RL_agents.device.placement import check_own_gpu, choose_device
 from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
@@ -29,8 +28,9 @@ from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.run.ending import EndedRunError, failure_of_machine, output_may_close
 from train_RL_agents.run.lock import sole_use
-from train_RL_agents.run.provenance import RUN, ended_at_once, write_run_record
+from train_RL_agents.run.provenance import RUN, ended_at_once, read_run_record, write_run_record
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
 from train_RL_agents.training.trainer import EVALUATION, TorchRLTrainer
 
@@ -93,9 +93,30 @@ def train_one(
     Raises:
         ConfigError: the device is not there, or not this process's own.
         InterruptedRunError: a signal came; the run is saved.
-        ProcessLostError: another process died.
+        EndedRunError: another process died, the disk or the memory is full.
     """
     go_on = f"--resume {whole or output_dir}"
+    try:
+        train_here(config, output_dir, processes, resumed)
+    except InterruptedRunError as stop:
+        raise InterruptedRunError(f"{stop}\ngo on with: {go_on}", stop.received) from stop
+    except Exception as error:
+        reason = failure_of_machine(error)
+        if reason is None:
+            raise
+        steps = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
+        saved = (
+            f"saved up to step {steps[-1]}; go on with: {go_on}"
+            if steps
+            else f"nothing is saved yet; begin again with: {go_on}"
+        )
+        raise EndedRunError(f"{reason}\n{saved}") from error
+
+
+def train_here(
+    config: TrainConfig, output_dir: Path, processes: Processes, resumed: Path | None
+) -> None:
+    """Train as `train_one` does, and raise whatever ends the run."""
     device = choose_device(config.device, processes.local_rank)
     check_own_gpu(device, processes)
     if config.threads:
@@ -118,18 +139,7 @@ def train_one(
         print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
-    try:
-        trainer.train(conclude)
-    except ProcessLostError as error:
-        steps = trainer.checkpoints.steps()
-        saved = (
-            f"saved up to step {steps[-1]}; go on with: {go_on}"
-            if steps
-            else f"nothing is saved yet; begin again with: {go_on}"
-        )
-        raise ProcessLostError(f"{error}\n{saved}") from error
-    except InterruptedRunError as stop:
-        raise InterruptedRunError(f"{stop}\ngo on with: {go_on}", stop.received) from stop
+    trainer.train(conclude)
 
 
 def start(arguments: argparse.Namespace, processes: Processes) -> None:
@@ -219,7 +229,7 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         train_seeds(configs, path, processes)
         return
     if ended_at_once(path):
-        config = config_from_plain(json.loads((path / RUN).read_text())["config"])
+        config = config_from_plain(read_run_record(path)["config"])
         train_one(_with_flags(config, arguments), path, processes)
         return
     newest = checkpoint.newest(path)
@@ -278,26 +288,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     keep_freed_memory()
     processes = Processes()
-    try:
-        processes = Processes.join()
-        (resume if parsed.resume else start)(parsed, processes)
-    except InterruptedRunError as stop:
-        print(stop, file=sys.stderr)
-        return 128 + (stop.received or signal.SIGTERM)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except (
-        ValueError,
-        CheckpointError,
-        DivergedRunError,
-        ProcessLostError,
-        OSError,
-    ) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    finally:
-        processes.leave()
+    with output_may_close():
+        try:
+            processes = Processes.join()
+            (resume if parsed.resume else start)(parsed, processes)
+        except InterruptedRunError as stop:
+            print(stop, file=sys.stderr)
+            return 128 + (stop.received or signal.SIGTERM)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            return 128 + signal.SIGINT
+        except (ValueError, CheckpointError, DivergedRunError, EndedRunError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        except Exception as error:
+            reason = failure_of_machine(error)
+            if reason is None:
+                raise
+            print(f"error: {reason}", file=sys.stderr)
+            return 1
+        finally:
+            processes.leave()
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from marinenav_env.files import write_atomically
+from marinenav_env.files import set_aside, write_atomically
 
 FORMAT = 1
 """Version of the layout of the dictionary; a file of another version is refused."""
@@ -132,7 +133,8 @@ class CheckpointFolder:
     def save_best(self, state: dict[str, Any]) -> None:
         """Replace the best checkpoint; a run that goes on from the newest one finds it again."""
         best, steps = self.directory / BEST, self.steps()
-        if best.exists() and steps and load(best)["step"] <= steps[-1]:
+        before = _step_of(best)
+        if before is not None and steps and before <= steps[-1]:
             best.replace(self.directory / EARLIER_BEST)
         save(best, state)
 
@@ -147,7 +149,8 @@ class CheckpointFolder:
         """Go back to the best checkpoint as of a step; return whether there is one."""
         best, earlier = self.directory / BEST, self.directory / EARLIER_BEST
         for path in (best, earlier):
-            if path.exists() and load(path)["step"] > step:
+            saved = _step_of(path)
+            if saved is not None and saved > step:
                 path.unlink()
         if earlier.exists() and not best.exists():
             earlier.replace(best)
@@ -159,6 +162,17 @@ class CheckpointFolder:
             name = _NAME.fullmatch(path.name)
             if name and int(name[1]) < kept[0]:
                 path.unlink()
+
+
+def _step_of(best: Path) -> int | None:
+    """Return the step of a best checkpoint; None if there is none, or it had to be set aside."""
+    if not best.exists():
+        return None
+    try:
+        return int(load(best)["step"])
+    except (CheckpointError, KeyError, TypeError, ValueError) as error:
+        print(f"warning: {best} is damaged ({error}); it is now {set_aside(best)}", file=sys.stderr)
+        return None
 
 
 def saved_steps(directory: Path) -> list[int]:

@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -108,15 +108,18 @@ class TorchRLTrainer:
 
     @contextmanager
     def records(self) -> Iterator[None]:
-        """Write the run's records; closes their files on leaving."""
+        """Write the run's records; closes their files on leaving, whatever ends the run."""
         self.receiver = AnalysisReceiver(
             self.output_dir if self.processes.first else None,
             headline=self.config.log.tensorboard == "headline",
         )
         try:
             yield
-        finally:
-            self.receiver.close()
+        except BaseException:
+            with suppress(OSError):  # what ended the run is to be told, not what follows from it
+                self.receiver.close()
+            raise
+        self.receiver.close()
 
     def show_start(self) -> None:
         """Show the command and the settings of this start in TensorBoard."""
