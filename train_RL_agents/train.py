@@ -140,6 +140,12 @@ def train_here(
         print(f"run: {output_dir}")
 
     trainer.train(conclude)
+    if processes.first and not trainer.counters.updates:
+        print(
+            "warning: the run ended without an update, its policy is that of the start: raise "
+            "total_steps, or lower updates.warmup_transitions or updates.batch_size",
+            file=sys.stderr,
+        )
 
 
 def start(arguments: argparse.Namespace, processes: Processes) -> None:

@@ -41,7 +41,18 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
 
 def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
-    path, device = policy_file(find_shipped(Path(path))), torch.device(device)
+    path = policy_file(find_shipped(Path(path)))
+    policy = _read(path, torch.device(device))
+    for name, value in policy.agent.actor.state_dict().items():
+        if not value.isfinite().all():
+            raise CheckpointError(
+                f"{path} holds weights that are not finite ({name}): use an older checkpoint, the "
+                "run has diverged"
+            )
+    return policy
+
+
+def _read(path: Path, device: torch.device) -> Policy:
     if is_pretrained(path):
         return read_pretrained(path.parent, device)
     if path.suffix in READERS:
