@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import weakref
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
@@ -186,14 +187,13 @@ def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypa
     )
     short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
     short.append("updates.warmup_transitions=100")
-    moments = iter(("first", "second"))
-    clock = SimpleNamespace(now=lambda: SimpleNamespace(strftime=lambda _: next(moments)))
-    monkeypatch.setattr(train, "datetime", clock)
+    moments = iter((datetime(2026, 1, 1), datetime(2026, 1, 2)))
+    monkeypatch.setattr(train, "datetime", SimpleNamespace(now=lambda: next(moments)))
     for _ in range(2):
         assert train.main(["--config", str(path), *short]) == 0
     made = sorted(folder.name for folder in (tmp_path / "training_data").iterdir())
-    assert made == ["DQN-first", "DQN-second"]
-    record = json.loads((tmp_path / "training_data" / "DQN-first" / "run.json").read_text())
+    assert made == ["DQN-20260101-000000", "DQN-20260102-000000"]
+    record = json.loads((tmp_path / "training_data" / made[0] / "run.json").read_text())
     assert (record["seed"], record["config"]["total_steps"]) == (9, 60)
 
 
@@ -276,8 +276,6 @@ def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun)
         (["evaluation.final_episodes=1e9"], r"evaluation\.final_episodes is 1000000000.* GiB"),
         (["stack_k=1e9"], "stack_k is 1000000000: give 1000 or less"),
         (["worlds=1e6", "total_steps=1e7"], r"worlds is 1000000: .* GiB"),
-    ],
-)
     ],
 )
 def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, message):
