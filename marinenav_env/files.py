@@ -58,28 +58,30 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, lambda file: file.write(content))
 
 
-def read_parsed(path: Path, parse: Callable[[str], Any], remedy: str) -> Any:
+def read_parsed(path: Path, parse: Callable[[str], Any], remedy: str, what: str = "file") -> Any:
     """Read a text file that may come from anywhere.
 
     Args:
         path: the file.
         parse: of its text, for example `json.loads`; whatever it raises is damage of the file.
         remedy: what to do about a file that is of no use.
+        what: kind of the file, for the message.
 
     Raises:
         ConfigError: it cannot be read, or is damaged. The message names file, reason and remedy.
     """
+    shown = f"{what} {str(path)!r}"
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigError(f"{str(path)!r} cannot be read ({reason}): {remedy}") from error
+        raise ConfigError(f"{shown} cannot be read ({reason}): {remedy}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{str(path)!r} is damaged ({error}): {remedy}") from error
+        raise ConfigError(f"{shown} is damaged ({error}): {remedy}") from error
     try:
         return parse(text)
     except Exception as error:  # parsers raise many kinds, RecursionError among them
-        raise ConfigError(f"{str(path)!r} is damaged ({error}): {remedy}") from error
+        raise ConfigError(f"{shown} is damaged ({error}): {remedy}") from error
 
 
 def set_aside(path: Path) -> Path:

@@ -243,7 +243,7 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
     if (output_dir / EVALUATION).exists() and path.is_dir():
         print(f"complete already: {output_dir / EVALUATION}")
         return
-    config = config_from_plain(checkpoint.load(newest)["config"])
+    config = config_from_plain(checkpoint.load_run(newest)["config"])
     train_one(_with_flags(config, arguments), output_dir, processes, newest)
 
 

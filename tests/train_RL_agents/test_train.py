@@ -275,7 +275,7 @@ def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun)
         (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
         (["evaluation.final_episodes=1e9"], r"evaluation\.final_episodes is 1000000000.* GiB"),
         (["stack_k=1e9"], "stack_k is 1000000000: give 1000 or less"),
-        (["worlds=1e6", "total_steps=1e7"], r"worlds is 1000000: .* GiB"),
+        (["worlds=1e6", "total_steps=1e7", "updates.batch_size=99"], r"worlds is 1000000: .* GiB"),
     ],
 )
 def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, message):

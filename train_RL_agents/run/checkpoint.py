@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import reprlib
 import sys
 import zipfile
 import zlib
@@ -20,6 +21,15 @@ FORMAT = 1
 
 BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, UnicodeDecodeError, EOFError)
 """What reading a damaged archive raises."""
+
+FOREIGN = (TypeError, AttributeError, LookupError, ArithmeticError, ValueError, RuntimeError)
+"""What taking over a whole archive raises that holds something else than it should."""
+
+RUN_STATE = {
+    **dict.fromkeys(("step", "processes"), int),
+    **dict.fromkeys(("config", "model", "counters", "files", "learner"), dict),
+}
+"""Parts of a run's state."""
 
 CHECKPOINTS, BEST, EARLIER_BEST = "checkpoints", "best.pt", "best_earlier.pt"
 _NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
@@ -82,6 +92,22 @@ def check_archive(file: Path | BinaryIO) -> None:
         damaged = archive.testzip()
     if damaged is not None:
         raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+
+
+def load_run(path: Path) -> dict[str, Any]:
+    """Load a checkpoint that a run can go on from.
+
+    Raises:
+        CheckpointError: as `load`, or a part of a run's state is missing or of a wrong kind.
+    """
+    state = load(path)
+    for key, kind in RUN_STATE.items():
+        if not isinstance(state.get(key), kind):
+            raise CheckpointError(
+                f"{path}: {key!r} is {reprlib.repr(state.get(key))}, so it is no checkpoint to go "
+                "on from: use another one of its folder"
+            )
+    return state
 
 
 class CheckpointFolder:

@@ -164,7 +164,7 @@ def test_damaged_shipped_folders(shipped):
     with pytest.raises(CheckpointError, match=r"weights.pt needs config.yaml and provenance.json"):
         load_policy(folder)
     (folder / CONFIG).unlink()
-    with pytest.raises(CheckpointError, match="no checkpoint of a policy"):
+    with pytest.raises(CheckpointError, match="holds no policy known here"):
         load_policy(folder)
 
 
@@ -174,7 +174,7 @@ def test_a_checkpoint_that_does_not_fit_its_settings(tmp_path):
     state = torch.load(path, weights_only=True)
     del state["model"]["networks"]["network.output_layer.bias"]
     torch.save(state, path)
-    with pytest.raises(CheckpointError, match="no checkpoint of a policy"):
+    with pytest.raises(CheckpointError, match="holds no policy known here"):
         load_policy(path)
 
 
