@@ -85,6 +85,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace = parser.parse_args(arguments)
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
+    for option, path in (("--json", namespace.json), ("--picture", namespace.picture)):
+        if path and not Path(path).absolute().parent.is_dir():
+            parser.error(f"{option} is {path!r}: its folder is missing, make it")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
     return namespace
