@@ -24,7 +24,7 @@ from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
-from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
 EPISODES = 100
@@ -85,6 +85,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace = parser.parse_args(arguments)
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
+    for option, path in (("--json", namespace.json), ("--picture", namespace.picture)):
+        if path and not Path(path).absolute().parent.is_dir():
+            parser.error(f"{option} is {path!r}: its folder is missing, make it")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
     return namespace
@@ -122,13 +125,16 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> Results:
         ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
         ConfigError: there is no such scenario, or it cannot be played.
     """
-    agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
+    policy = read_policy(arguments.checkpoint, choose_device(arguments.device))
+    agent, config = policy.agent, policy.config
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
     evaluation = evaluation_for(arguments, agent, config)
     results = evaluation.run(agent.act)
-    console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
+    known = [f"{key} {value}" for key, value in policy.origin.items() if value is not None]
+    said = f"{arguments.checkpoint}: {', '.join([agent.name, *known])}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
     print_results(results, title, console)
