@@ -1,16 +1,12 @@
 """What a vessel has around it, moved ahead in time from one observation; it can be scripted."""
 
-from __future__ import annotations
-
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from train_RL_agents.policies.shield.vessel_model import Motion
-
-FAR = 1e6
-"""Distance of objects that are not there, m."""
 
 
 class Scene(NamedTuple):
@@ -84,7 +80,7 @@ def start(ego: Tensor, plans: int) -> Motion:
 
 
 def clearances(scene: Scene, path: Tensor, times: Tensor, own_radius: float) -> Tensor:
-    """Return the least clearance `[P, N, K]` to each object along a path; `FAR` where none is.
+    """Return the least clearance `[P, N, K]` to each object along a path; infinite where none is.
 
     Args:
         scene: of N vessels.
@@ -96,7 +92,7 @@ def clearances(scene: Scene, path: Tensor, times: Tensor, own_radius: float) -> 
     apart = at - path.unsqueeze(-1)  # [S, 2, P, N, K]
     centre = apart.square().sum(1).amin(0).sqrt()  # [P, N, K]
     gap = centre - scene.radius - own_radius
-    return torch.where(scene.present, gap, torch.full_like(gap, FAR))
+    return torch.where(scene.present, gap, torch.full_like(gap, math.inf))
 
 
 def observe(
@@ -125,7 +121,7 @@ def observe(
     radius = scene.seen_radius.expand_as(x)
     objects = torch.stack((x * nearness, y * nearness, vx, vy, radius), -1)  # [P, N, K, 5]
     mask = shown.to(x.dtype).expand_as(x)
-    far = torch.where(shown, distance - radius, torch.full_like(distance, FAR))
+    far = torch.where(shown, distance - radius, torch.full_like(distance, math.inf))
     order = far.argsort(-1)
     mask = mask.gather(-1, order)
     objects = objects.gather(-2, order.unsqueeze(-1).expand(-1, -1, -1, 5)) * mask.unsqueeze(-1)

@@ -5,8 +5,6 @@ plan comes closer to an object than the margin, it tries candidates: thrust rate
 and then the policy. What it promises, and what not, is in docs/shield.md.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import NamedTuple
@@ -18,7 +16,6 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.vessels import VesselConfig
 from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.scene import (
-    FAR,
     Scene,
     clearances,
     observe,
@@ -173,7 +170,7 @@ class Shield(nn.Module):
         clearance = torch.cat((predicted, clear.amin(-1)))  # [P, N]
         progress = -torch.cat((remaining, rest))  # [P, N]
         safe = clearance >= self.margin
-        among_safe = torch.where(safe, progress, torch.full_like(progress, -FAR))
+        among_safe = torch.where(safe, progress, torch.full_like(progress, -math.inf))
         score = torch.where(safe.any(0), among_safe, clearance)
         index = torch.where(safe[0], 0, score.argmax(0)).unsqueeze(0)  # [1, N]
         action = actions.gather(0, index.unsqueeze(-1).expand(-1, -1, actions.shape[-1]))
@@ -209,7 +206,7 @@ class Shield(nn.Module):
         remaining = self.goal_distance_of(scene, motion.x, motion.y)
         arrived = remaining <= self.goal_distance
         shape = [held.shape[0], ego.shape[0], scene.radius.shape[-1]]
-        clearance = torch.full(shape, FAR, dtype=ego.dtype, device=ego.device)
+        clearance = torch.full(shape, math.inf, dtype=ego.dtype, device=ego.device)
         for step in range(decisions):
             seconds = step * self.model.decision_s
             if step >= hold:

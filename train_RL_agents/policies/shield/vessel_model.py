@@ -4,8 +4,6 @@ It can be scripted. In calm water its decisions are those of the simulator
 (`csrc/marine/vessels/wamv16.h`).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
