@@ -103,8 +103,9 @@ def shield_agent(
         raise ConfigError(
             f"stack_k is {config.stack_k}: the shield takes policies that observe one decision"
         )
-    kind = {"discrete": agent.discrete, "device": agent.device}
-    return ShieldedPolicy(act or agent.act, config.env, shield, **kind)
+    return ShieldedPolicy(
+        act or agent.act, config.env, shield, discrete=agent.discrete, device=agent.device
+    )
 
 
 def describe_report(report: dict[str, Any]) -> str:
