@@ -147,6 +147,15 @@ class EnvConfig(Settings):
     thrusters: ThrusterConfig = field(default_factory=ThrusterConfig)
     variation: VariationConfig = field(default_factory=VariationConfig)
 
+    def check(self) -> None:
+        """Refuse starts that overlap."""
+        self.require(
+            self.scenario.clear_radius >= 2.0 * self.vessel.radius,
+            "scenario.clear_radius",
+            f"robots would start inside each other; give two of vessel.radius "
+            f"{self.vessel.radius:.2f} or more",
+        )
+
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""
         for group in dataclasses.fields(self):

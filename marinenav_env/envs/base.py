@@ -11,8 +11,15 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
-from marinenav_env.envs.checks import InfoMode, check_device, check_options, check_randomness
+from marinenav_env.envs.checks import (
+    InfoMode,
+    check_device,
+    check_options,
+    check_randomness,
+    check_state,
+)
 from marinenav_env.kernel import ops
+from marinenav_env.kernel.memory import check_memory
 from marinenav_env.kernel.spec import KernelSpec
 from marinenav_env.kernel.state import (
     WORLD_RUNNING,
@@ -94,9 +101,11 @@ class KernelEnv(EnvBase):
         self.discrete, self.real_dtype = discrete, dtype
         self.info_mode, self.stack_k = info_mode, stack_k
         self.skip_reset_if_empty = skip_reset_if_empty
+        self._sizes = {"robots": robots, **sizes}
+        check_memory(self.kernel_spec, self._sizes, worlds, stack_k, device, dtype)
         self._state = State(
             self.kernel,
-            {"robots": robots, **sizes},
+            self._sizes,
             tables,
             Context(self.kernel_spec.pack(params), seed, first_world),
             worlds=worlds,
@@ -220,7 +229,7 @@ class KernelEnv(EnvBase):
         """Restore `state_dict`'s result, from any device.
 
         Raises:
-            ValueError: an entry is missing or has another shape.
+            ValueError: an entry is missing, has another shape, or a number that is out of range.
         """
         state = {self.names_before.get(name, name): value for name, value in state.items()}
         for name, tensor in self._changing().items():
@@ -233,6 +242,8 @@ class KernelEnv(EnvBase):
                     f"simulator state '{name}' is {found}, expected shape {tuple(tensor.shape)}:"
                     " use the checkpoint with the worlds and stages it was made with"
                 )
+        check_state(state, self.kernel_spec, self._sizes)
+        for name, tensor in self._changing().items():
             tensor.copy_(state[name])
 
     # ---- TorchRL face -------------------------------------------------------------------------
