@@ -12,13 +12,16 @@ from typing import Any
 
 from rich.console import Console
 
+from marinenav_env.fields import ConfigError, build
 from marinenav_env.files import write_json
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
-from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
-from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX, Baseline
+from train_RL_agents.evaluation.episodes import Evaluation, Policy
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.report.evaluated import Evaluated
@@ -27,7 +30,9 @@ from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
-from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.shield.acting import describe_report, shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.run.checkpoint import CheckpointError
 
 EPISODES = 100
@@ -46,8 +51,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         required=True,
         nargs="+",
         metavar="PATH",
-        help="one or several: a run's folder, a checkpoint, a folder of pretrained/, an exported or "
-        "published TorchScript file, published weights (.npz, .pth), or a classical controller: "
+        help="one or several: a run's folder, a checkpoint, a folder of pretrained/, an exported "
+        "or published TorchScript file, published weights (.npz, .pth), or a classical controller: "
         + ", ".join(PREFIX + name for name in BASELINES),
     )
     parser.add_argument(
@@ -79,9 +84,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="multiply that share by the closest surface distance / 10 m, at most 1",
     )
     parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="guard the policy by looking ahead on the vessel's model, with these settings where "
+        "given (docs/shield.md)",
+    )
+    parser.add_argument(
         "--against",
         metavar="PATH",
-        help="evaluate this policy in the same worlds too, and print the paired differences",
+        help="evaluate this policy in the same worlds too, without a shield, and print the paired "
+        "differences",
     )
     parser.add_argument("--json", metavar="OUT", help="write the table to this file")
     parser.add_argument(
@@ -95,6 +108,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace = parser.parse_args(arguments)
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
+    for option, path in (("--json", namespace.json), ("--picture", namespace.picture)):
+        if path and not Path(path).absolute().parent.is_dir():
+            parser.error(f"{option} is {path!r}: its folder is missing, make it")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
     for name in ("against", "picture"):
@@ -124,34 +140,67 @@ def evaluation_for(
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
 
 
-def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Evaluated:
-    """Evaluate the policy at ``path`` as deployed, print the table, and return what came of it.
+def evaluate(
+    arguments: argparse.Namespace, path: str, console: Console
+) -> tuple[Evaluated, dict[str, Any] | None]:
+    """Evaluate the policy at ``path`` as deployed, and print the table.
 
     A policy that samples its actions is evaluated with its mean actions too, in a second table.
+
+    Returns:
+        What came of it, and what the shield did, if any.
 
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
         ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
+        ConfigError: a setting of the shield is unknown or wrong, or it cannot guard the policy.
         ConfigError: there is no such scenario, or it cannot be played.
     """
-    agent, config = load_policy(path, choose_device(arguments.device))
+    device = choose_device(arguments.device)
+    agent: Agent | Baseline
+    origin: dict[str, Any] = {}
+    if path.startswith(PREFIX):
+        agent, config = load_policy(path, device)
+    else:
+        agent, config, origin = read_policy(path, device)
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
+    shield = None
+    if arguments.shield is not None:
+        shield = build(ShieldConfig, read_overrides(arguments.shield), where="shield")
     evaluation = evaluation_for(arguments, agent, config)
+    known = [f"{key} {value}" for key, value in origin.items() if value is not None]
+    said = f"{path}: {', '.join([agent.name, *known])}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
     recording = Recording()
-    results = evaluation.run(agent.act, recording if arguments.report else None)
-    console.print(path, markup=False, highlight=False, soft_wrap=True)
+
+    def run(
+        act: Policy, title: str, recording: Recording | None = None
+    ) -> tuple[Results, dict[str, Any] | None]:
+        guarded = None
+        if shield:
+            if isinstance(agent, Baseline):
+                raise ConfigError(f"shield is given for {path}: it guards trained policies alone")
+            guarded = shield_agent(agent, config, shield, act)
+        results = evaluation.run(guarded or act, recording)
+        print_results(results, title, console)
+        if guarded is None:
+            return results, None
+        report = guarded.report()
+        console.print(describe_report(report))
+        return results, report
+
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
-    print_results(results, title, console)
+    results, shielded = run(agent.act, title, recording if arguments.report else None)
     if agent.stochastic:
-        by_mean = evaluation.run(functools.partial(agent.act, mean=True))
-        print_results(by_mean, f"{title}, mean actions", console)
+        run(functools.partial(agent.act, mean=True), f"{title}, mean actions")
     if arguments.picture:
         draw_trajectories(agent, config, arguments.seed, Path(arguments.picture))
-    return Evaluated(path, config, results, recording)
+    name = f"{path}, shielded" if shield else path
+    return Evaluated(name, config, results, recording), shielded
 
 
 def print_results(results: Results, title: str, console: Console) -> None:
@@ -198,8 +247,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console = Console()
         if parsed.report:
             check_folder(Path(parsed.report))
-        policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
-        tables = [as_json(evaluated.results) for evaluated in policies]
+        evaluated = [evaluate(parsed, path, console) for path in parsed.checkpoint]
+        policies = [policy for policy, _ in evaluated]
+        tables = [
+            as_json(policy.results) | ({"shield": shield} if shield else {})
+            for policy, shield in evaluated
+        ]
         if parsed.against:
             tables[0]["against"] = evaluate_against(parsed, policies[0].results, console)
         if parsed.json:

@@ -33,7 +33,7 @@ function unpack({ scale, shape, data }) {
   return { values, shape };
 }
 
-function open(packed) {
+function unpackEpisode(packed) {
   const episode = { ...packed };
   for (const name of ["times", "place", "heading", "seen"]) episode[name] = unpack(packed[name]).values;
   episode.vessels = packed.place.shape[1];
@@ -230,7 +230,7 @@ function show() {
 }
 
 function choose() {
-  player.episode = open(report.episodes[Number(element("episode").value)]);
+  player.episode = unpackEpisode(report.episodes[Number(element("episode").value)]);
   player.time = 0;
   const { ends, duration } = player.episode;
   element("scrub").max = duration;
