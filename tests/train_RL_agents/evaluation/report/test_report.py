@@ -177,7 +177,12 @@ def test_episodes_stay_within_the_budget(stages):
     assert 0 < len(json.dumps(part)) <= len(json.dumps(whole)) // 2
     assert {one["policy"] for one in part} == {0, 1}
     assert {one["row"] for one in part} == {one["row"] for one in whole}  # every row is shown
-    assert playback.BUDGET < 8_000_000
+
+
+def test_six_policies_take_less_than_10_mb_beside_plotly(clock):
+    text = page([clock] * 6, {})
+    assert len(text) - len(plotly.offline.get_plotlyjs()) < 10_000_000
+    assert len(data_of(text)["episodes"]) > 100
 
 
 def test_one_command_writes_the_page_of_several_policies(tmp_path, capsys):
