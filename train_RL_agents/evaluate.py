@@ -14,11 +14,12 @@ from rich.console import Console
 
 from marinenav_env.fields import build
 from marinenav_env.files import write_json
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
+from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.episodes import Evaluation, Policy
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.evaluation.results import StageResult, table_as_json
@@ -46,7 +47,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         required=True,
         metavar="PATH",
         help="a run's folder, a checkpoint, a folder of pretrained/, an exported or published "
-        "TorchScript file, or published weights (.npz, .pth)",
+        "TorchScript file, published weights (.npz, .pth), or a classical controller: "
+        + ", ".join(PREFIX + name for name in BASELINES),
     )
     parser.add_argument(
         "--episodes",
@@ -101,7 +103,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def evaluation_for(
-    arguments: argparse.Namespace, agent: Agent, config: TrainConfig
+    arguments: argparse.Namespace, agent: Actor, config: TrainConfig
 ) -> Evaluation | ScenarioEvaluation:
     """Return the evaluation that the command line asks for.
 
@@ -145,12 +147,13 @@ def evaluate(
     evaluation = evaluation_for(arguments, agent, config)
 
     def run(act: Policy, title: str) -> tuple[Results, dict[str, Any] | None]:
-        guarded = shield and shield_agent(agent, config, shield, act)
-        results = evaluation.run(guarded or act)
+        guarded = None if shield is None else shield_agent(agent, config, shield, act)
+        results = evaluation.run(act if guarded is None else guarded)
         print_results(results, title, console)
-        report = guarded and guarded.report()
-        if report:
-            console.print(describe_report(report))
+        if guarded is None:
+            return results, None
+        report = guarded.report()
+        console.print(describe_report(report))
         return results, report
 
     console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)

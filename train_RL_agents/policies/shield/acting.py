@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError, plain
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.shield import Shield
 
@@ -28,7 +28,7 @@ class Acting(nn.Module):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return the actions."""
-        return self.act(observation)
+        return self.act(Observation(*observation))
 
 
 class ShieldedPolicy:
@@ -83,10 +83,10 @@ class ShieldedPolicy:
 
 
 def shield_agent(
-    agent: Agent,
+    agent: Actor,
     config: TrainConfig,
     shield: ShieldConfig,
-    act: Callable[[Any], Tensor] | None = None,
+    act: Callable[[Any], Tensor],
 ) -> ShieldedPolicy:
     """Return an agent's policy with a shield.
 
@@ -94,7 +94,7 @@ def shield_agent(
         agent: of the marine environment.
         config: its settings.
         shield: settings of the shield.
-        act: another way for the agent to act than as deployed.
+        act: how the agent acts, such as its own `act`.
 
     Raises:
         ConfigError: the agent observes several decisions, which the shield does not predict.
@@ -103,8 +103,7 @@ def shield_agent(
         raise ConfigError(
             f"stack_k is {config.stack_k}: the shield takes policies that observe one decision"
         )
-    kind = {"discrete": agent.discrete, "device": agent.device}
-    return ShieldedPolicy(act or agent.act, config.env, shield, **kind)
+    return ShieldedPolicy(act, config.env, shield, discrete=agent.discrete, device=agent.device)
 
 
 def describe_report(report: dict[str, Any]) -> str:
