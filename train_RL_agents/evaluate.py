@@ -26,7 +26,7 @@ from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
-from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.shield.acting import describe_report, shield_agent
 from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -97,6 +97,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace = parser.parse_args(arguments)
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
+    for option, path in (("--json", namespace.json), ("--picture", namespace.picture)):
+        if path and not Path(path).absolute().parent.is_dir():
+            parser.error(f"{option} is {path!r}: its folder is missing, make it")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
     return namespace
@@ -137,7 +140,8 @@ def evaluate(
         ConfigError: a setting of the shield is unknown or wrong, or it cannot guard the policy.
         ConfigError: there is no such scenario, or it cannot be played.
     """
-    agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
+    policy = read_policy(arguments.checkpoint, choose_device(arguments.device))
+    agent, config = policy.agent, policy.config
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
@@ -145,10 +149,13 @@ def evaluate(
     if arguments.shield is not None:
         shield = build(ShieldConfig, read_overrides(arguments.shield), where="shield")
     evaluation = evaluation_for(arguments, agent, config)
+    known = [f"{key} {value}" for key, value in policy.origin.items() if value is not None]
+    said = f"{arguments.checkpoint}: {', '.join([agent.name, *known])}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
 
     def run(act: Policy, title: str) -> tuple[Results, dict[str, Any] | None]:
-        guarded = None if shield is None else shield_agent(agent, config, shield, act)
-        results = evaluation.run(act if guarded is None else guarded)
+        guarded = shield_agent(agent, config, shield, act) if shield else None
+        results = evaluation.run(guarded or act)
         print_results(results, title, console)
         if guarded is None:
             return results, None
@@ -156,7 +163,6 @@ def evaluate(
         console.print(describe_report(report))
         return results, report
 
-    console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
     results = run(agent.act, title)

@@ -13,6 +13,7 @@ from marinenav_env.envs.checks import InfoMode, check_slots, check_stages
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.envs.state import Slots, marine_tables
+from marinenav_env.fields import build
 from marinenav_env.kernel import ops
 
 DISCRETE_ACTIONS = ops.describe("marine").discrete
@@ -52,6 +53,9 @@ class MarineNavEnv(KernelEnv):
     group = "robots"
     info_fields = ("phi", "step_energy", "progress", "contact")
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
+    names_added: ClassVar = frozenset(
+        {"wind", "stream", "wave", "thruster", "factor", "sensor", "past"}
+    )
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class MarineNavEnv(KernelEnv):
         slots: Slots | None = None,
     ) -> None:
         """See the class."""
-        config = config or EnvConfig()
+        config = EnvConfig() if config is None else build(EnvConfig, config, where="config")
         stages = check_stages(stages, config)
         slots = check_slots(slots, stages)
         super().__init__(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from marinenav_env.fields import ConfigError, build, convert, nearest, plain
+from marinenav_env.fields import ConfigError, build, convert, nearest, plain, require
+from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
@@ -62,12 +65,16 @@ def load_config(
         layers.append(_read(Path(path)))
     layers.append(read_overrides(overrides))
     name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
-    if name not in AGENTS:
-        raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
-    merged = OmegaConf.merge(_read(_agent_file(name)), *layers)
-    values: Any = OmegaConf.to_container(merged, resolve=True)
+    _check_agent(name)
+    layers = [_read(_agent_file(name)), *layers]
+    for key in {key for layer in layers for key in layer}:
+        kinds = {type(layer[key]) for layer in layers if key in layer}
+        if dict in kinds and len(kinds) > 1:
+            value = next(x[key] for x in layers if key in x and not isinstance(x[key], dict))
+            raise ConfigError(f"{key} is {value!r}: give a section, as another file does")
+    values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
     values["agent"] = name
-    output = values.pop("output", None)
+    output = convert(str | None, values.pop("output", None), where="output")
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
     if not seeds:
         raise ConfigError("seed is empty: give at least one")
@@ -82,9 +89,10 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
     values = with_present_keys(values)
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"the settings are {reprlib.repr(values)}: give keys with their values")
     name = values.get("agent", TrainConfig.agent)
-    if name not in AGENTS:
-        raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
+    _check_agent(name)
     return build(TrainConfig, values, concrete={"algorithm": AGENTS[name].Config})
 
 
@@ -110,6 +118,11 @@ def with_present_keys(values: Any, section: str = "") -> Any:
     return values
 
 
+def _check_agent(name: Any) -> None:
+    known = isinstance(name, str) and name in AGENTS
+    require(known, "agent", name, f"choose one of {', '.join(AGENTS)}")
+
+
 def presets() -> list[str]:
     """Return the names that ``--preset`` takes."""
     agent_files = {name.lower().replace("-", "_") for name in AGENTS}
@@ -133,17 +146,16 @@ def _preset_file(name: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        values: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except FileNotFoundError as error:
-        raise ConfigError(f"no file {str(path)!r}: check the name given to --config") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{path} is not readable YAML or JSON: {error}") from error
+    values = read_parsed(path, _settings, "give --config a file of YAML or JSON")
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
         return _from_published(values)
     return with_present_keys(values)
+
+
+def _settings(text: str) -> Any:
+    return OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=True)
 
 
 def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
@@ -157,8 +169,8 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
             raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")
     try:
         values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
-    except (yaml.YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{list(overrides)} cannot be read: {error}") from error
+    except (ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        raise ConfigError(f"{reprlib.repr(overrides)} cannot be read: {error}") from error
     return with_present_keys(values)
 
 
