@@ -112,6 +112,17 @@ class Settings:
         require(condition, f"{type(self).__name__}.{name}", value, remedy)
 
 
+def check_ranges(group: Settings, *names: str) -> None:
+    """Refuse ranges of a group that end before they begin.
+
+    Raises:
+        ConfigError: names the first such field.
+    """
+    for name in names:
+        low, high = getattr(group, name)
+        group.require(low <= high, name, "give the lower end first")
+
+
 @functools.cache
 def _fields(kind: type) -> list[tuple[dataclasses.Field, Any]]:
     """Return the fields of a dataclass with their annotated types."""

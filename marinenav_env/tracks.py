@@ -39,6 +39,8 @@ class Tracks:
         decision_time: duration of a decision (s).
         hull_radius: collision radius of a robot (m).
         observation: of the rows of `robot`, with leading dimensions [N+1, W, R]; None if not kept.
+        stream: [W, 2], the uniform current (m/s, world frame); None if unknown.
+        wind: [W, 2], the mean wind (m/s, world frame); None if unknown.
     """
 
     fields: tuple[str, ...]
@@ -53,6 +55,8 @@ class Tracks:
     decision_time: float
     hull_radius: float
     observation: Observation | None = None
+    stream: Tensor | None = None
+    wind: Tensor | None = None
 
     def field(self, name: str) -> Tensor:
         """View [N+1, W, R] of a column of `robot`."""
@@ -103,6 +107,9 @@ class Tracks:
         parts: dict[str, Any] = {name: getattr(self, name)[:, index] for name in by_time}
         if self.observation is not None:
             parts["observation"] = Observation(*(part[:, index] for part in self.observation))
+        for name in ("stream", "wind"):
+            part = getattr(self, name)
+            parts[name] = part if part is None else part[index]
         return replace(self, buoys=self.buoys[index], vortices=self.vortices[index], **parts)
 
 
@@ -176,6 +183,7 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         there = slots < state.world_field(count)[:worlds, None]
         return rows[..., :worlds].permute(2, 1, 0).where(there[..., None], 0.0).contiguous()
 
+    wind = state.field("wind", "speed") * state.wind[1:3]
     kept = None
     if observations:
         shapes = (part.shape for part in env.make_buffers().obs)
@@ -193,6 +201,8 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         decision_time=vessel.dt * vessel.substeps,
         hull_radius=vessel.radius,
         observation=kept,
+        stream=state.stream[:, :worlds].T.contiguous(),
+        wind=wind[:, :worlds].T.contiguous(),
     )
 
 

@@ -72,6 +72,8 @@ class KernelEnv(EnvBase):
     info_fields: ClassVar[tuple[str, ...]] = ()
     names_before: ClassVar[Mapping[str, str]] = {}
     """Tensors of the state under the names of older checkpoints."""
+    names_added: ClassVar[frozenset[str]] = frozenset()
+    """Tensors of the state that older checkpoints lack; zero is nothing there."""
 
     def __init__(
         self,
@@ -231,6 +233,9 @@ class KernelEnv(EnvBase):
         """
         state = {self.names_before.get(name, name): value for name, value in state.items()}
         for name, tensor in self._changing().items():
+            if name not in state and name in self.names_added:
+                tensor.zero_()
+                continue
             if name not in state or state[name].shape != tensor.shape:
                 found = tuple(state[name].shape) if name in state else "missing"
                 raise ValueError(

@@ -53,6 +53,9 @@ class MarineNavEnv(KernelEnv):
     group = "robots"
     info_fields = ("phi", "step_energy", "progress", "contact")
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
+    names_added: ClassVar = frozenset(
+        {"wind", "stream", "wave", "thruster", "factor", "sensor", "past"}
+    )
 
     def __init__(
         self,

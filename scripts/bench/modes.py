@@ -19,6 +19,7 @@ from marinenav_env.config import EpisodeConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.stepper import Stepper
+from scripts.bench.disturbances import disturbed
 from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.config.build import build_agent
@@ -51,6 +52,7 @@ class Case:
         buoys: of every world.
         cores: vortex cores of every world.
         min_distance_m: from start to goal [m].
+        disturbances: one of `scripts.bench.disturbances.DISTURBANCES`.
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
         agent: of inference and training.
         samples_per_insert: gradient samples per stored robot transition.
@@ -65,6 +67,7 @@ class Case:
     buoys: int = 4
     vortices: int = 0
     min_distance_m: float = 40.0
+    disturbances: str = "off"
     resets: str = "natural"
     agent: str | None = None
     samples_per_insert: float | None = None
@@ -100,7 +103,7 @@ class Simulation:
 
     def __init__(self, case: Case) -> None:
         """Build the worlds; nothing is placed yet."""
-        config = training_env()
+        config = disturbed(training_env(), case.disturbances)
         if case.resets == "none":
             config = dataclasses.replace(config, episode=EpisodeConfig(max_steps=10**6))
         self.case = case
@@ -202,6 +205,7 @@ def describe(case: Case) -> dict[str, Any]:
         "robots": case.robots,
         "buoys": case.buoys,
         "vortices": case.vortices,
+        "disturbances": case.disturbances,
         "resets": case.resets,
     }
 

@@ -63,7 +63,7 @@ def load_config(
         layers.append(_read(_preset_file(preset)))
     if path is not None:
         layers.append(_read(Path(path)))
-    layers.append(_read_overrides(overrides))
+    layers.append(read_overrides(overrides))
     name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
     _check_agent(name)
     layers = [_read(_agent_file(name)), *layers]
@@ -102,7 +102,7 @@ def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig
     Raises:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
-    return config_from_plain({**plain(config), **_read_overrides(overrides)})
+    return config_from_plain({**plain(config), **read_overrides(overrides)})
 
 
 def with_present_keys(values: Any, section: str = "") -> Any:
@@ -158,7 +158,12 @@ def _settings(text: str) -> Any:
     return OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=True)
 
 
-def _read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
+def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the values of dotted ``key=value`` texts as nested dictionaries.
+
+    Raises:
+        ConfigError: a text is none of these, or cannot be read.
+    """
     for override in overrides:
         if "=" not in override or override.startswith(("-", "=")):
             raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")

@@ -221,7 +221,7 @@ def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
 
     def returns(name, *options):
         arguments = ["--checkpoint", str(tmp_path / name), "--episodes", "4", *options]
-        (row,) = evaluate.evaluate(evaluate.parse(arguments), Console())
+        (row,), _ = evaluate.evaluate(evaluate.parse(arguments), Console())
         return row.outcomes.episode_return.tolist()
 
     neutral = returns("iqn.pt")
