@@ -13,6 +13,7 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from marinenav_env.fields import PUBLISHED, Settings, setting
 from marinenav_env.vessels import VesselConfig
@@ -123,14 +124,19 @@ class EnvConfig(Settings):
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""
-        for group in dataclasses.fields(self):
-            part = getattr(self, group.name)
-            for entry in dataclasses.fields(part):
-                if (group.name, entry.name) == ("perception", "radius_kappa"):
-                    continue  # reaches the core as a table of quantiles
-                value = getattr(part, entry.name)
-                name = f"{group.name}.{entry.name}"
-                if isinstance(value, tuple):
-                    yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
-                else:
-                    yield name, float(value)
+        for name, number in named_numbers(self):
+            if name != "perception.radius_kappa":  # reaches the core as a table of quantiles
+                yield name, number
+
+
+def named_numbers(config: Any) -> Iterator[tuple[str, float]]:
+    """(group.name, value) of every number in the groups of a dataclass."""
+    for group in dataclasses.fields(config):
+        part = getattr(config, group.name)
+        for entry in dataclasses.fields(part):
+            value = getattr(part, entry.name)
+            name = f"{group.name}.{entry.name}"
+            if isinstance(value, tuple):
+                yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
+            else:
+                yield name, float(value)

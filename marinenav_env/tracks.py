@@ -11,7 +11,8 @@ from torch import Tensor
 
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_ACTIVE
+from marinenav_env.envs.spec import tuple_like
+from marinenav_env.envs.state import STATUS_ACTIVE
 from marinenav_env.kernel.state import WORLD_RUNNING
 from marinenav_env.stepper import Stepper
 
@@ -102,7 +103,8 @@ class Tracks:
         by_time = ("robot", "acted", "action", "reward", "terminated", "truncated")
         parts: dict[str, Any] = {name: getattr(self, name)[:, index] for name in by_time}
         if self.observation is not None:
-            parts["observation"] = Observation(*(part[:, index] for part in self.observation))
+            chosen = (part[:, index] for part in self.observation)
+            parts["observation"] = tuple_like(self.observation, chosen)
         return replace(self, buoys=self.buoys[index], vortices=self.vortices[index], **parts)
 
 
@@ -178,11 +180,12 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
 
     kept = None
     if observations:
-        shapes = (part.shape for part in env.make_buffers().obs)
-        kept = Observation(*(real(decisions + 1, *shape) for shape in shapes))
+        seen = env.make_buffers().obs
+        kept = tuple_like(seen, (real(decisions + 1, *part.shape) for part in seen))
+    fields = env.kernel_spec.fields("robot")
     return Tracks(
-        fields=ROBOT_FIELDS,
-        robot=real(decisions + 1, worlds, robots, len(ROBOT_FIELDS)),
+        fields=fields,
+        robot=real(decisions + 1, worlds, robots, len(fields)),
         acted=flag(),
         action=torch.zeros((decisions, *action.shape), dtype=action.dtype, **place),
         reward=real(decisions, worlds, robots),
@@ -208,7 +211,8 @@ def _first(tracks: Tracks, decisions: int) -> Tracks:
     by_decision = ("acted", "action", "reward", "terminated", "truncated")
     parts: dict[str, Any] = {name: getattr(tracks, name)[:decisions] for name in by_decision}
     if tracks.observation is not None:
-        parts["observation"] = Observation(*(part[: decisions + 1] for part in tracks.observation))
+        first = (part[: decisions + 1] for part in tracks.observation)
+        parts["observation"] = tuple_like(tracks.observation, first)
     return replace(tracks, robot=tracks.robot[: decisions + 1], **parts)
 
 

@@ -4,7 +4,10 @@
 #include "classic/cartpole.h"
 #include "kernel/env_list.h"
 #include "marine/env.h"
+#include "marine/reach_goal.h"
+#include "marine/sensors/two_lists.h"
 #include "marine/task.h"
+#include "marine/vessels/kinematic.h"
 #include "marine/vessels/wamv16.h"
 #include "marine/water/vortices.h"
 
@@ -15,6 +18,11 @@ struct Marine : MarineEnv<Wamv16, NearestObjects, NavigationTask, Vortices> {
   static constexpr const char* kName = "marine";
 };
 
-using Envs = EnvList<Marine, CartPole>;
+/// The task of the ICRA 2024 paper: vessels of kinematics alone, two lists without noise, vortices.
+struct Icra2024 : MarineEnv<KinematicVessel, TwoLists, ReachGoalTask, Vortices> {
+  static constexpr const char* kName = "icra2024";
+};
+
+using Envs = EnvList<Marine, Icra2024, CartPole>;
 
 }  // namespace marinenav

@@ -6,10 +6,13 @@ from typing import Any
 
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.classic import CartPoleEnv
+from marinenav_env.envs.icra2024 import Icra2024Env
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError, nearest
 
-ENVIRONMENTS: dict[str, type[KernelEnv]] = {"marine": MarineNavEnv, "cartpole": CartPoleEnv}
+ENVIRONMENTS: dict[str, type[KernelEnv]] = {
+    env.kernel: env for env in (MarineNavEnv, Icra2024Env, CartPoleEnv)
+}
 
 
 def make(name: str = "marine", **options: Any) -> KernelEnv:

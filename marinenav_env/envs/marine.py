@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 
@@ -29,8 +29,9 @@ class MarineNavEnv(KernelEnv):
 
     Args:
         worlds: W.
-        stages: scenario settings; their maxima give the slots R, B and C.
-        config: physical and task parameters.
+        stages: scenario settings; their maxima give the slots R, B and C. None takes the
+            published ones.
+        config: physical and task parameters, an `EnvConfig`; None takes the published ones.
         discrete: 25 thrust choices (int64 [W, R]) instead of thrust rates in [-1, 1] ([W, R, 2]).
         device: "cpu" or "cuda".
         dtype: float32 or float64.
@@ -47,18 +48,21 @@ class MarineNavEnv(KernelEnv):
     """
 
     kernel = "marine"
-    observation_type = Observation
+    observation_type: ClassVar[Callable[..., Any]] = Observation
     entry_keys: ClassVar = {"ego": "self", "objects": "objects", "mask": "mask"}
     group = "robots"
-    info_fields = ("phi", "step_energy", "progress", "contact")
+    info_fields: ClassVar[tuple[str, ...]] = ("phi", "step_energy", "progress", "contact")
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
+    config_type: ClassVar[type[Any]] = EnvConfig
+    default_stages: ClassVar[tuple[Stage, ...]] = PUBLISHED_STAGES
+    tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
 
     def __init__(
         self,
         worlds: int,
         *,
-        stages: Sequence[Stage] = PUBLISHED_STAGES,
-        config: EnvConfig | None = None,
+        stages: Sequence[Stage] | None = None,
+        config: Any = None,
         discrete: bool = False,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
@@ -70,15 +74,15 @@ class MarineNavEnv(KernelEnv):
         slots: Slots | None = None,
     ) -> None:
         """See the class."""
-        config = config or EnvConfig()
-        stages = check_stages(stages, config)
+        config = config or self.config_type()
+        stages = check_stages(self.default_stages if stages is None else stages, config)
         slots = check_slots(slots, stages)
         super().__init__(
             worlds,
             robots=slots.robots,
             params=config.named_numbers(),
             sizes={"buoys": slots.buoys, "vortices": slots.vortices, "stages": len(stages)},
-            tables=marine_tables(stages, config),
+            tables=self.tables_of(stages, config),
             discrete=discrete,
             device=device,
             dtype=dtype,
