@@ -89,7 +89,7 @@ class CudaDecision(NamedTuple):
 
 
 def read_switch(environ: Mapping[str, str], name: str) -> bool:
-    """Reads an on/off variable; unset, empty and 0 mean off.
+    """Read an on/off variable; unset, empty and 0 mean off.
 
     Raises:
         BuildError: The value is none of these and not 1.
@@ -117,7 +117,7 @@ def nvcc_version(nvcc: Path) -> tuple[int, int]:
 
 
 def find_toolkit(environ: Mapping[str, str]) -> Toolkit | None:
-    """Looks for a CUDA toolkit: CUDA_HOME, CUDA_PATH, nvcc on the path, /usr/local/cuda.
+    """Look for a CUDA toolkit: CUDA_HOME, CUDA_PATH, nvcc on the path, /usr/local/cuda.
 
     A folder counts if it holds both the compiler and the runtime's headers, which tells a toolkit
     from a wrapper script that somebody put on the path. Conda keeps the headers by target.
@@ -138,7 +138,7 @@ def find_toolkit(environ: Mapping[str, str]) -> Toolkit | None:
 def matching_toolkit(
     torch_version: str, torch_cuda: str | None, environ: Mapping[str, str]
 ) -> CudaDecision:
-    """Looks for a toolkit of torch's CUDA; arguments as in `decide_cuda`."""
+    """Look for a toolkit of torch's CUDA; arguments as in `decide_cuda`."""
     if torch_cuda is None:
         return CudaDecision(None, f"torch {torch_version} is built without CUDA")
     toolkit = find_toolkit(environ)
@@ -178,7 +178,7 @@ def decide_cuda(
 
 
 def cxx_flags(environ: Mapping[str, str], *, portable: bool = False) -> list[str]:
-    """Flags of the C++ compiler. `-std` is left to torch, whose headers set the minimum.
+    """Return flags of the C++ compiler. `-std` is left to torch, whose headers set the minimum.
 
     Args:
         environ: Environment variables.
@@ -194,12 +194,12 @@ def cxx_flags(environ: Mapping[str, str], *, portable: bool = False) -> list[str
 
 
 def portable_arch() -> str:
-    """A CPU architecture that machines of this kind have in common; empty: the compiler's own."""
+    """Return a CPU architecture that machines of this kind share; empty: the compiler's own."""
     return "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else ""
 
 
 def make_extension(toolkit: Toolkit | None) -> Extension:
-    """Describes the shared library for torch's `BuildExtension`; no toolkit, no CUDA half."""
+    """Describe the shared library for torch's `BuildExtension`; no toolkit, no CUDA half."""
     from torch.utils.cpp_extension import CppExtension, CUDAExtension
 
     suffixes = (".cpp", ".cu") if toolkit else (".cpp",)
@@ -231,17 +231,17 @@ def holds_cuda(library: Path) -> bool:
 
 
 def make_build_command(decision: CudaDecision, record: Mapping[str, object]) -> type[Command]:
-    """A `build_ext` that announces the decision, builds, and records what it built."""
+    """Return a `build_ext` that announces the decision, builds, and records what it built."""
     from torch.utils.cpp_extension import BuildExtension
 
     class BuildOps(BuildExtension):
-        """Builds the operators."""
+        """Build the operators."""
 
         def __init__(self, *args: object, **kwargs: object) -> None:
             super().__init__(*args, **kwargs, no_python_abi_suffix=True)
 
         def run(self) -> None:
-            """Builds the library and writes the record beside it."""
+            """Build the library and write the record beside it."""
             print(f"marinenav: CUDA {'on' if decision.toolkit else 'off'}: {decision.reason}")
             flags = cxx_flags(os.environ, portable=not self.inplace)
             for extension in self.extensions:

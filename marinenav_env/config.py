@@ -42,7 +42,7 @@ class PerceptionConfig(Settings):
     """Concentration of the von Mises radius noise."""
 
     def noiseless(self) -> PerceptionConfig:
-        """The same sensor without noise, as in the recorded episodes."""
+        """Return the same sensor without noise, as in the recorded episodes."""
         return dataclasses.replace(self, position_std=0.0, velocity_std=0.0, radius_mean_ratio=1.0)
 
 

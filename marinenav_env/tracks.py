@@ -207,7 +207,7 @@ def _write_row(tracks: Tracks, row: int, env: MarineNavEnv, seen: Observation) -
 
 
 def _first(tracks: Tracks, decisions: int) -> Tracks:
-    """Views of the first decisions."""
+    """View the first decisions."""
     by_decision = ("acted", "action", "reward", "terminated", "truncated")
     parts: dict[str, Any] = {name: getattr(tracks, name)[:decisions] for name in by_decision}
     if tracks.observation is not None:

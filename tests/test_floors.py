@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,26 @@ def test_no_room_imports_a_floor_above():
         if both_there and here[0] in floor and floor[here[0]] < floor.get(there[0], 99):
             wrong.append((module, imported))
     assert not wrong
+
+
+CORE = ROOT / "marinenav_env" / "csrc"
+CORE_FLOORS = {
+    "kernel": ("kernel",),
+    "marine": ("kernel", "marine"),
+    "classic": ("kernel", "classic"),
+}
+"""Rooms of the core and those whose headers they include."""
+
+
+@pytest.mark.parametrize("room", CORE_FLOORS)
+def test_a_room_of_the_core_includes_only_what_it_may(room):
+    wrong = []
+    for path in (CORE / room).rglob("*.*h"):
+        for included in re.findall(r'^#include "(.+)"', path.read_text(), flags=re.MULTILINE):
+            if included.split("/")[0] not in CORE_FLOORS[room]:
+                wrong.append((path.name, included))
+    assert not wrong
+    assert {path.name for path in CORE.iterdir() if path.is_dir()} == set(CORE_FLOORS)
 
 
 def test_every_room_has_a_floor():

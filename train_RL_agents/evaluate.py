@@ -13,10 +13,11 @@ from typing import Any
 from rich.console import Console
 
 from marinenav_env.files import write_json
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
+from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.evaluation.results import StageResult, table_as_json
@@ -42,7 +43,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         required=True,
         metavar="PATH",
         help="a run's folder, a checkpoint, a folder of pretrained/, an exported or published "
-        "TorchScript file, or published weights (.npz, .pth)",
+        "TorchScript file, published weights (.npz, .pth), or a classical controller: "
+        + ", ".join(PREFIX + name for name in BASELINES),
     )
     parser.add_argument(
         "--episodes",
@@ -89,7 +91,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def evaluation_for(
-    arguments: argparse.Namespace, agent: Agent, config: TrainConfig
+    arguments: argparse.Namespace, agent: Actor, config: TrainConfig
 ) -> Evaluation | ScenarioEvaluation:
     """Return the evaluation that the command line asks for.
 

@@ -46,7 +46,7 @@ def check_randomness(worlds: int, seed: int, first_world: int) -> None:
 
 
 def check_device(device: torch.device | str) -> torch.device:
-    """The device, if the operators run there.
+    """Return the device, if the operators run there.
 
     Raises:
         ConfigError: CUDA is asked for and absent from this machine or from the operators, or the
@@ -74,7 +74,7 @@ def check_device(device: torch.device | str) -> torch.device:
 
 
 def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...]:
-    """The stages, if their scenarios can be placed.
+    """Return the stages, if their scenarios can be placed.
 
     Raises:
         ConfigError: no stage, or one whose robots, vortices or buoys find no room in the map.
@@ -97,7 +97,7 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
 
 
 def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
-    """The slots, or as many as the stages need.
+    """Return the slots, or as many as the stages need.
 
     Raises:
         ConfigError: a stage needs more than there are, or they are more than can be numbered.

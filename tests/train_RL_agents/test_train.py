@@ -8,6 +8,8 @@ import signal
 import subprocess
 import time
 import weakref
+from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.run import checkpoint
 from train_RL_agents.training.counters import DivergedRunError
 from train_RL_agents.training.interruption import Interruption
@@ -183,13 +185,13 @@ def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypa
     )
     short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
     short.append("updates.warmup_transitions=100")
-    moments = iter(("first", "second"))
-    monkeypatch.setattr(Processes, "agree", lambda *_: next(moments))
+    moments = iter((datetime(2026, 1, 1), datetime(2026, 1, 2)))
+    monkeypatch.setattr(train, "datetime", SimpleNamespace(now=lambda: next(moments)))
     for _ in range(2):
         assert train.main(["--config", str(path), *short]) == 0
     made = sorted(folder.name for folder in (tmp_path / "training_data").iterdir())
-    assert made == ["DQN-first", "DQN-second"]
-    record = json.loads((tmp_path / "training_data" / "DQN-first" / "run.json").read_text())
+    assert made == ["DQN-20260101-000000", "DQN-20260102-000000"]
+    record = json.loads((tmp_path / "training_data" / made[0] / "run.json").read_text())
     assert (record["seed"], record["config"]["total_steps"]) == (9, 60)
 
 

@@ -15,8 +15,8 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.spec import tuple_like
 from marinenav_env.envs.state import STATUS_COLLIDED, STATUS_REACHED
 from marinenav_env.stepper import Stepper
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.measures import Measures, measure
 from train_RL_agents.evaluation.motion import MotionLog
 from train_RL_agents.evaluation.results import Outcomes, StageResult
@@ -163,7 +163,7 @@ class Evaluation:
 
     @classmethod
     def of_agent(
-        cls, agent: Agent, config: TrainConfig, episodes: Sequence[int], *, seed: int
+        cls, agent: Actor, config: TrainConfig, episodes: Sequence[int], *, seed: int
     ) -> Evaluation:
         """Return the evaluation of ``agent`` on the stages that its settings name for it."""
         return cls(

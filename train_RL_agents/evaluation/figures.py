@@ -11,14 +11,14 @@ from marinenav_env.envs.scenarios import labels_of
 from marinenav_env.render.figures import plot_scenes, save_figure
 from marinenav_env.render.geometry import scenes_of
 from marinenav_env.tracks import record_tracks
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, LOOK_INTERVAL, evaluation_config
 
 TRAJECTORIES = "trajectories.png"
 
 
-def draw_trajectories(agent: Agent, config: TrainConfig, seed: int, path: Path) -> None:
+def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) -> None:
     """Draw one episode of every evaluation stage, steered as deployed.
 
     Args:

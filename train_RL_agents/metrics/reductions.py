@@ -80,8 +80,13 @@ def _flat(value: Any) -> Tensor:
 
 def _pair(first: Tensor | float, second: Tensor | float) -> Tensor:
     """Return two numbers as [2], on the device of one that is a tensor."""
-    device = next(part.device for part in (first, second) if isinstance(part, Tensor))
-    return torch.cat([_flat(part).to(device) for part in (first, second)])
+    anchor = next(part for part in (first, second) if isinstance(part, Tensor))
+    # A number is filled in on the device: a copy of it would wait for the host's memory.
+    numbers = [
+        part if isinstance(part, Tensor) else anchor.new_full((), part, dtype=torch.float64)
+        for part in (first, second)
+    ]
+    return torch.cat([_flat(number) for number in numbers])
 
 
 def _decode_mean(sums: list[float]) -> float | None:

@@ -11,6 +11,7 @@ from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
+from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline
 from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
 from train_RL_agents.policies.published import READERS, read_network, read_weights
 from train_RL_agents.policies.torchscript import is_torchscript, open_network, read_deployed
@@ -18,23 +19,28 @@ from train_RL_agents.run.checkpoint import BEST, CheckpointError, load, newest
 from train_RL_agents.run.provenance import commit_of_run
 
 
-def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[Agent, TrainConfig]:
+def load_policy(
+    path: str | Path, device: torch.device | str = "cpu"
+) -> tuple[Agent | Baseline, TrainConfig]:
     """Load a policy to act with.
 
     Args:
         path: a run's folder (its best checkpoint by evaluation, else its newest), a checkpoint, a
             folder of ``pretrained/`` (from any folder: where there is no such path, the shipped one
             is taken), an exported or published TorchScript file, or published weights as ``.npz``
-            or ``.pth``.
+            or ``.pth``; or ``baseline:NAME``, a classical controller.
         device: where it acts.
 
     Returns:
         An agent whose `act` is the policy, and the settings of its training; for published weights
-        the defaults.
+        and baselines the defaults.
 
     Raises:
         CheckpointError: the file is missing, damaged, or holds no policy known here.
+        ConfigError: there is no baseline of that name.
     """
+    if str(path).startswith(PREFIX):
+        return Baseline(str(path).removeprefix(PREFIX), device), TrainConfig()
     policy = read_policy(path, device)
     return policy.agent, policy.config
 

@@ -174,3 +174,29 @@ def test_where_encounters_start_and_are_closest(vessels, tcpa, closest, alpha):
     assert rows["tcpa0"][0].item() == four(tcpa)
     assert closest is None or rows["closest"][0] == closest
     assert rows["alpha_closest"][0].item() == pytest.approx(alpha, abs=5e-3)
+
+
+def test_an_action_after_the_closest_point_is_none():
+    own = vessel((-20.25, 0.0), 0, 2.5, changes={14: (60, 2.5)})
+    rows = measured([own, CROSSING]).encounters
+    scores = colregs.score_encounters(rows, HULL_RADIUS)
+    assert rows["closest"][0] < rows["action"][0] == 14
+    assert (scores["A8"][0], scores["P_d"][0]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("step", "course", "expected"),
+    [
+        (12, -110, 0.5),  # to port in stage 4
+        (12, -70, 1.0),  # to starboard in stage 4
+        (2, -70, 0.5),  # an alteration of 20 degrees before
+    ],
+)
+def test_the_vessel_that_stands_on_turns(step, course, expected):
+    """At 1.25 m/s TCPA is 9 s at the start, 8 s at decision 2 and 3 s at decision 12."""
+    other = vessel(EAST, -90, 1.25, changes={step: (course, 1.25)})
+    own = vessel(NORTH, 0, 1.25, changes={3: (60, 1.25)})
+    rows = measured([own, other]).encounters
+    scores = colregs.score_encounters(rows, HULL_RADIUS)
+    assert CLASSES[scores["class"][1]] == "SO"
+    assert scores["rule"][1].item() == four(expected)

@@ -67,6 +67,12 @@ def test_quantiles_are_those_of_the_sample():
         assert (estimate.low, estimate.high) == pytest.approx((known.low, known.high), abs=0.08)
 
 
+def test_a_quantile_among_equal_values():
+    values = torch.arange(100) // 50
+    estimate = WorldBootstrap(100).quantile(torch.arange(100), values.double(), 0.5)
+    assert tuple(estimate) == (0.0, 0.0, 1.0)
+
+
 def test_distribution_and_band():
     share, low, high = WorldBootstrap(4).distribution(
         torch.arange(4), torch.tensor([0.0, 1.0, 2.0, math.inf]), torch.tensor([0.0, 1.5, 9.0])

@@ -99,6 +99,15 @@ def test_first_action_is_censored_at_the_closest_point():
     assert shares["none"] == 0.5
 
 
+@pytest.mark.parametrize(("step", "stage"), [(3, "stage_2"), (9, "stage_3"), (16, "stage_4")])
+def test_the_stage_of_the_first_action(step, stage):
+    """Head-on at 1 m/s each, 22 m apart: TCPA is 11 s at the start, and falls by 0.5 s."""
+    ships = [vessel((0, 0), 0, 1.0, changes={step: (30, 1.0)}), vessel((22, 0.5), 180, 1.0)]
+    numbers = first_action(measured(ships), WorldBootstrap(1), V1)
+    shares = {name: numbers[name]["value"] for name in ("stage_2", "stage_3", "stage_4", "none")}
+    assert shares == dict.fromkeys(shares, 0.0) | {stage: 0.5, "none": 0.5}
+
+
 def test_motion_gives_separation_path_and_time():
     ships = [vessel((0, 0), 0, 2.0), vessel((30, 6), 180, 2.0), vessel((15, 40), 0, 1.0)]
     columns = measured(ships, steps=20, buoys=[(5.0, -4.0, 1.0), (0.0, 0.0, 0.0)]).vessels

@@ -15,8 +15,9 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.actor import Actor
+from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Batch, Policy, evaluation_config
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.results import Result
@@ -102,7 +103,10 @@ class ScenarioEvaluation:
         device: torch.device | str = "cpu",
         stack_k: int = 1,
     ) -> None:
-        steering = {"straight": functools.partial(hold, discrete=discrete)}
+        steering: dict[str, Policy] = {"straight": functools.partial(hold, discrete=discrete)}
+        for name in BASELINES:
+            baseline = Baseline(name, device)
+            steering[name] = baseline.act_index if discrete else baseline.act
         for scenario in scenarios:
             scenario.check_against(config, (POLICY, *steering))
         self.scenarios = tuple(scenarios)
@@ -131,13 +135,14 @@ class ScenarioEvaluation:
         others = [
             (steered_by(name, played, env.robots).to(env.device), policy)
             for name, policy in steering.items()
+            if any(vessel.steer == name for scenario in scenarios for vessel in scenario.vessels)
         ]
         self._batch = Batch(env, seed=seed, placed=True, steering=others)
 
     @classmethod
     def of_agent(
         cls,
-        agent: Agent,
+        agent: Actor,
         config: TrainConfig,
         scenarios: Sequence[Scenario],
         repeats: int | None = None,

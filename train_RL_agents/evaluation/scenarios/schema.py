@@ -23,7 +23,8 @@ class Vessel(Settings):
     speed: float = setting(0.0, unit="m/s through the water", source=FILE, low=0.0)
     """At the start, with the thrust that keeps it."""
     steer: str = setting(POLICY, unit="-", source=FILE)
-    """"policy": by the policy that is evaluated; "straight": thrusts stay as they are."""
+    """"policy": by the policy that is evaluated; "straight": thrusts stay as they are; or by a
+    baseline, by its name."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,197 @@
+"""Classical controllers: their parts by hand, and the success that the specification expects."""
+
+import math
+
+import pytest
+import torch
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.fields import ConfigError
+from marinenav_env.stepper import Stepper
+from train_RL_agents import evaluate
+from train_RL_agents.evaluation import episodes
+from train_RL_agents.evaluation.baselines import orca, sbmpc, vessel
+from train_RL_agents.evaluation.baselines.observed import objects_of
+from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
+from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
+from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
+
+ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
+
+
+def seen(*objects, goal=(30.0, 0.0), velocity=(0.0, 0.0), thrust=(0.0, 0.0)):
+    """Observation of one vessel; objects are x, y, v_x, v_y, radius."""
+    rows, mask = torch.zeros(1, 5, 5), torch.zeros(1, 5)
+    for i, entry in enumerate(objects):
+        rows[0, i], mask[0, i] = torch.tensor(entry), 1.0
+    return Observation(torch.tensor([[*goal, *velocity, 0.0, *thrust]]), rows, mask)
+
+
+def success(name, stage, count, monkeypatch):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 400)
+    make = Evaluation((stage,), (count,), seed=1, config=EnvConfig(), discrete=False)
+    (row,) = make.run(Baseline(name).act)
+    return row.success
+
+
+def test_the_model_is_the_simulators():
+    """Five random decisions, each predicted from the state before in ten substeps."""
+    env = MarineNavEnv(64, stages=(ALONE,), dtype=torch.float64, seed=3)
+    stepper = Stepper(env, restarts=False)
+    stepper.reset()
+    generator = torch.Generator().manual_seed(0)
+    names = ("vx_water", "vy_water", "yaw_water", "heading", "left_thrust", "right_thrust")
+
+    def state():
+        vx, vy, r, heading, left, right = (env.state.robot_field(name)[0, :64] for name in names)
+        cos, sin = heading.cos(), heading.sin()
+        return [vx * cos + vy * sin, vy * cos - vx * sin, r.clone(), left.clone(), right.clone()]
+
+    for _ in range(5):
+        u, v, r, left, right = state()
+        action = torch.rand(64, 1, 2, generator=generator, dtype=torch.float64) * 2.0 - 1.0
+        stepper.step(action)
+        stepper.advance()
+        thrust = torch.stack((left, right), -1) + vessel.THRUST_CHANGE * action[:, 0]
+        left, right = thrust.clamp(-500.0, 1000.0).unbind(-1)
+        for _ in range(10):
+            u, v, r = vessel.advance(u, v, r, left, right, 0.05)
+        for own, known in zip((u, v, r, left, right), state(), strict=True):
+            torch.testing.assert_close(own, known, rtol=1e-9, atol=1e-9)
+
+
+def test_thrusts_that_hold_a_velocity_leave_it_as_it_is():
+    ego = seen(velocity=(2.5, 0.0)).ego
+    thrust = vessel.hold_velocity(ego, torch.tensor([[2.5, 0.0]]))
+    assert thrust.tolist() == [pytest.approx([593.75, 593.75])]  # (100 u + 150 u^2) / 2
+    astern = vessel.hold_velocity(ego, torch.tensor([[-2.5, 0.0]]))
+    assert torch.all((astern >= -500.0) & (astern <= 1000.0))
+    starboard = vessel.hold_velocity(ego, torch.tensor([[1.5, 2.0]]))
+    assert starboard[0, 0] > starboard[0, 1]
+
+
+def test_what_an_object_is_follows_from_its_radius():
+    objects = objects_of(seen((9, 0, 0, 0, 0.7), (9, 9, 0.1, 0, 2.0), (5, 5, 1, 0, 1.0)), 2.8)
+    assert objects.radius[0, :3].tolist() == pytest.approx([1.0, 2.8, 1.0])
+    assert objects.static[0, :3].tolist() == [True, False, False]
+    assert objects.present[0].tolist() == [True, True, True, False, False]
+
+
+def lines(*rows):
+    """Half-planes by a point and the angle [deg] of their direction."""
+    points = torch.tensor([row[:2] for row in rows], dtype=torch.float64)
+    angle = torch.tensor([math.radians(row[2]) for row in rows], dtype=torch.float64)
+    present = torch.ones(len(rows), dtype=torch.bool)
+    return orca.Lines(points, torch.stack((angle.cos(), angle.sin()), -1), present)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(0, -5, 0)], (1.0, 0.0)),  # allowed: left of a line far away
+        ([(0, 0.5, 0)], (1.0, 0.5)),  # projected
+        ([(0, 0.5, 0), (0.2, 0, 90)], (0.2, 0.5)),  # at the corner of two
+        ([(0, 1.2, 0)], (0.9, 1.2)),  # where the line meets the circle of 1.5 m/s
+    ],
+)
+def test_the_nearest_allowed_velocity(rows, expected):
+    preferred = torch.tensor([1.0 if expected[1] < 1.2 else 2.0, 0.0], dtype=torch.float64)
+    found = orca.nearest_allowed(lines(*rows), preferred, 1.5)
+    assert found.tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_nearest_allowed_velocity_is_that_of_a_fine_grid():
+    generator = torch.Generator().manual_seed(0)
+    axis = torch.linspace(-1.5, 1.5, 601, dtype=torch.float64)
+    grid = torch.cartesian_prod(axis, axis)
+    grid = grid[grid.norm(dim=-1) <= 1.5]
+    allowed = 0
+    for _ in range(40):
+        angle = torch.rand(3, generator=generator, dtype=torch.float64) * 2 * torch.pi
+        direction = torch.stack((angle.cos(), angle.sin()), -1)
+        point = torch.randn(3, 2, generator=generator, dtype=torch.float64) * 0.4
+        planes = orca.Lines(point, direction, torch.ones(3, dtype=torch.bool))
+        inside = grid[orca._violation(planes, grid) <= 0.0]
+        if not len(inside):
+            continue
+        allowed += 1
+        preferred = torch.tensor([1.2, 0.3], dtype=torch.float64)
+        found = orca.nearest_allowed(planes, preferred, 1.5)
+        assert orca._violation(planes, found.unsqueeze(0)) <= orca.TOLERANCE
+        best = (inside - preferred).norm(dim=-1).min().item()
+        assert best - 0.03 < (found - preferred).norm().item() < best + 1e-5
+    assert allowed > 15
+
+
+def test_orca_shares_a_head_on_encounter():
+    observation = seen((20.0, 0.1, -1.0, 0.0, 2.2), velocity=(1.0, 0.0))
+    (left, right) = orca.orca(observation)[0]
+    assert left != right
+    assert orca.orca(seen(velocity=(1.0, 0.0), thrust=(125.0, 125.0)))[0].abs().max() < 1e-3
+
+
+def test_sb_mpc_goes_straight_alone_and_to_starboard_of_a_head_on_vessel():
+    alone = sbmpc.sb_mpc(seen(velocity=(2.5, 0.0), thrust=(593.75, 593.75)))
+    assert alone.abs().max() < 1e-3
+    meeting = seen((18.0, 0.0, -2.5, 0.0, 2.2), velocity=(2.5, 0.0), thrust=(593.75, 593.75))
+    left, right = sbmpc.sb_mpc(meeting)[0]
+    assert left > right
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_no_vessel_depends_on_its_neighbours(name):
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(6, 5, 5, generator=generator) * 8.0
+    rows[..., 4] = torch.rand(6, 5, generator=generator) * 2.5 + 0.5
+    ego = torch.randn(6, 7, generator=generator)
+    observation = Observation(ego, rows, (torch.rand(6, 5, generator=generator) < 0.7).float())
+    whole = BASELINES[name](observation)
+    assert whole.abs().max() <= 1.0
+    split = Observation(*(part.view(2, 3, *part.shape[1:]) for part in observation))
+    torch.testing.assert_close(BASELINES[name](split).view(6, 2), whole)
+    torch.testing.assert_close(BASELINES[name](Observation(*(p[2] for p in observation))), whole[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "count", "low", "high"),
+    [
+        ("goal-straight", 0, 100, 0.30, 0.52),  # .41 expected
+        ("goal-straight", 5, 50, 0.0, 0.07),  # .00
+        ("orca", 0, 60, 0.78, 1.0),  # .88
+        ("orca", 5, 60, 0.15, 0.45),  # .28
+        ("sb-mpc", 0, 20, 0.60, 1.0),  # .78
+    ],
+)
+def test_success_is_as_expected(name, stage, count, low, high, monkeypatch):
+    assert low <= success(name, PUBLISHED_STAGES[stage], count, monkeypatch) <= high
+
+
+def test_a_baseline_is_a_policy_on_the_command_line(monkeypatch, capsys):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 3)
+    arguments = ["--checkpoint", "baseline:orca", "--against", "baseline:sb-mpc", "--episodes", "2"]
+    assert evaluate.main(arguments) == 0
+    assert "against baseline:sb-mpc" in capsys.readouterr().out
+    assert evaluate.main(["--checkpoint", "baseline:orka"]) == 1
+    assert "baseline is 'orka': choose one of goal-straight, orca" in capsys.readouterr().err
+    assert evaluate.main(["--checkpoint", "baseline:orca", "--cvar", "0.5"]) == 1
+    assert "a baseline has no such setting" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_a_baseline_steers_in_a_scenario(discrete):
+    own = Vessel((0.0, 0.0), (40.0, 0.0))
+    other = Vessel((0.0, 20.0), (30.0, 20.0), heading_deg=90.0, steer="goal-straight")
+    scenario = Scenario("two", (own, other), repeats=1)
+    make = ScenarioEvaluation([scenario], seed=1, config=EnvConfig(), discrete=discrete)
+    baseline = Baseline("goal-straight")
+    (row,) = make.run(baseline.act_index if discrete else baseline.act).rows
+    assert row.success == 1.0
+
+
+def test_unknown_baselines_and_settings():
+    with pytest.raises(ConfigError, match="baseline is 'rvo'"):
+        Baseline("rvo")

@@ -1,0 +1,1 @@
+"""Classical controllers, usable wherever a policy is."""

@@ -1,0 +1,45 @@
+"""What the classical controllers make of an observation; body frame, x forward, y starboard."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.observation import Observation
+
+VESSEL_FROM = 1.3
+"""m, observed radius above which an object is a vessel: noise shows a buoy of 1 m at 0.6 to 1 m, a
+vessel at 1.7 to 2.8 m."""
+STATIC_BELOW = 0.3  # m/s, of a buoy with noise
+BUOY_RADIUS = EnvConfig().scenario.buoy_radius_max
+
+
+class Objects(NamedTuple):
+    """The objects that a vessel observes; vectors are [..., K, 2].
+
+    Attributes:
+        position: relative [m].
+        velocity: over ground [m/s].
+        radius: [..., K] as it is if it is one of the known two kinds [m].
+        static: [..., K] bool.
+        present: [..., K] bool.
+    """
+
+    position: Tensor
+    velocity: Tensor
+    radius: Tensor
+    static: Tensor
+    present: Tensor
+
+
+def objects_of(observation: Observation, hull_radius: float) -> Objects:
+    """Return the observed objects."""
+    rows = observation.objects
+    velocity, seen = rows[..., 2:4], rows[..., 4]
+    small = seen <= VESSEL_FROM
+    radius = torch.where(small, BUOY_RADIUS, hull_radius)
+    static = small & (velocity.norm(dim=-1) < STATIC_BELOW)
+    return Objects(rows[..., :2], velocity, radius, static, observation.mask > 0.0)

@@ -1,0 +1,149 @@
+"""Optimal reciprocal collision avoidance (van den Berg et al. 2011) on the vessel.
+
+Each object forbids a half-plane of velocities. The velocity nearest to the preferred one is among
+26 candidates of five lines and the circle of speeds: all are tried, so nothing branches. Where none
+is allowed, that of a grid with the smallest violation is taken (RVO2 solves a third program there).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.observation import Observation
+from train_RL_agents.evaluation.baselines.observed import Objects, objects_of
+from train_RL_agents.evaluation.baselines.vessel import HULL, action_for, hold_velocity
+
+DIRECTIONS, SPEEDS = 64, 8  # of the grid
+TOLERANCE = 1e-5  # m/s
+DECISION_S = HULL.dt * HULL.substeps
+
+
+class Settings(NamedTuple):
+    """The best of 36 on this vessel, which follows a velocity only with a lag of seconds.
+
+    Attributes:
+        speed: preferred [m/s].
+        horizon_s: within which vessels are avoided.
+        static_horizon_s: within which what stands still is avoided.
+        margin_m: beyond the two radii.
+        share: of the avoidance that the vessel takes upon itself.
+    """
+
+    speed: float = 1.0
+    horizon_s: float = 10.0
+    static_horizon_s: float = 20.0
+    margin_m: float = 1.6
+    share: float = 0.5
+
+
+TUNED = Settings()
+
+
+class Lines(NamedTuple):
+    """Half-planes of allowed velocities: det(direction, point - v) <= 0; [..., K, 2]."""
+
+    point: Tensor
+    direction: Tensor
+    present: Tensor
+
+
+def orca(observation: Observation, settings: Settings = TUNED) -> Tensor:
+    """Return actions [..., 2]."""
+    ego = observation.ego
+    goal, own = ego[..., :2], ego[..., 2:4]
+    distance = goal.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+    speed = distance.clamp(min=0.8, max=settings.speed)
+    preferred = goal / distance * speed
+    lines = lines_of(objects_of(observation, HULL.radius), own, settings)
+    desired = nearest_allowed(lines, preferred, 1.25 * settings.speed)
+    return action_for(ego, hold_velocity(ego, desired))
+
+
+def lines_of(objects: Objects, own: Tensor, settings: Settings) -> Lines:
+    """Return the half-planes of objects for the own velocity [..., 2]."""
+    position, radius = objects.position, objects.radius + HULL.radius + settings.margin_m
+    relative = own.unsqueeze(-2) - objects.velocity
+    horizon = torch.where(objects.static, settings.static_horizon_s, settings.horizon_s)
+    squared = (position * position).sum(-1)
+    overlap = squared <= radius * radius
+    rate = torch.where(overlap, 1.0 / DECISION_S, 1.0 / horizon).unsqueeze(-1)
+    w = relative - rate * position
+    length = w.norm(dim=-1).clamp(min=1e-9)
+    along = (w * position).sum(-1)
+    cut_off = overlap | ((along < 0.0) & (along * along > radius**2 * length**2))
+
+    normal = w / length.unsqueeze(-1)
+    to_circle = (radius * rate.squeeze(-1) - length).unsqueeze(-1) * normal
+    across = torch.stack((normal[..., 1], -normal[..., 0]), -1)
+
+    leg = (squared - radius * radius).clamp(min=0.0).sqrt()
+    px, py = position.unbind(-1)
+    left = torch.stack((px * leg - py * radius, px * radius + py * leg), -1)
+    right = -torch.stack((px * leg + py * radius, -px * radius + py * leg), -1)
+    on_left = det(position, w) > 0.0
+    leg = torch.where(on_left.unsqueeze(-1), left, right) / squared.clamp(min=1e-9).unsqueeze(-1)
+    to_leg = (relative * leg).sum(-1, keepdim=True) * leg - relative
+
+    direction = torch.where(cut_off.unsqueeze(-1), across, leg)
+    change = torch.where(cut_off.unsqueeze(-1), to_circle, to_leg)
+    share = torch.where(objects.static, 1.0, settings.share).unsqueeze(-1)
+    return Lines(own.unsqueeze(-2) + share * change, direction, objects.present)
+
+
+def nearest_allowed(lines: Lines, preferred: Tensor, most_speed: float) -> Tensor:
+    """Return the allowed velocity [..., 2] nearest to the preferred one."""
+    candidates = _candidates(lines, preferred, most_speed)
+    allowed = _violation(lines, candidates) <= TOLERANCE
+    allowed &= candidates.norm(dim=-1) <= most_speed + TOLERANCE
+    cost = (candidates - preferred.unsqueeze(-2)).norm(dim=-1)
+    cost = torch.where(allowed & cost.isfinite(), cost, math.inf)
+    best = _picked(candidates, cost.argmin(-1))
+    grid = _grid(most_speed, preferred)
+    least = _picked(
+        grid.expand(*preferred.shape[:-1], *grid.shape), _violation(lines, grid).argmin(-1)
+    )
+    return torch.where(allowed.any(-1, keepdim=True), best, least)
+
+
+def _candidates(lines: Lines, preferred: Tensor, most_speed: float) -> Tensor:
+    """Return [..., 26, 2]: the preferred velocity, its projections, and intersections."""
+    point, direction, _ = lines
+    offset = ((preferred.unsqueeze(-2) - point) * direction).sum(-1, keepdim=True)
+    projected = point + offset * direction
+    middle = (point * direction).sum(-1, keepdim=True)
+    root = middle**2 + most_speed**2 - (point * point).sum(-1, keepdim=True)
+    half = root.clamp(min=0.0).sqrt()
+    on_circle = [point + (-middle + sign * half) * direction for sign in (-1.0, 1.0)]
+    first, second = torch.triu_indices(point.shape[-2], point.shape[-2], 1, device=point.device)
+    d1, d2 = direction[..., first, :], direction[..., second, :]
+    p1, p2 = point[..., first, :], point[..., second, :]
+    way = (det(d2, p1 - p2) / det(d1, d2)).nan_to_num(0.0, 0.0, 0.0).unsqueeze(-1)
+    return torch.cat((preferred.unsqueeze(-2), projected, *on_circle, p1 + way * d1), -2)
+
+
+def _violation(lines: Lines, velocity: Tensor) -> Tensor:
+    """Return by how much velocities [..., N, 2] break the worst of the half-planes [m/s]."""
+    outside = det(lines.direction.unsqueeze(-3), lines.point.unsqueeze(-3) - velocity.unsqueeze(-2))
+    return torch.where(lines.present.unsqueeze(-2), outside, -math.inf).amax(-1)
+
+
+def _grid(most_speed: float, like: Tensor) -> Tensor:
+    angle = torch.arange(DIRECTIONS, device=like.device) * (2.0 * math.pi / DIRECTIONS)
+    speed = torch.arange(SPEEDS, device=like.device) * (most_speed / (SPEEDS - 1))
+    rays = torch.stack((angle.cos(), angle.sin()), -1)
+    return (speed.view(-1, 1, 1) * rays).flatten(0, 1).to(like.dtype)
+
+
+def _picked(velocities: Tensor, index: Tensor) -> Tensor:
+    """Return [..., 2], one of velocities [..., N, 2]."""
+    index = index.unsqueeze(-1).unsqueeze(-1).expand(*index.shape, 1, 2)
+    return velocities.gather(-2, index).squeeze(-2)
+
+
+def det(a: Tensor, b: Tensor) -> Tensor:
+    """Return the determinant of two vectors [..., 2]."""
+    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]

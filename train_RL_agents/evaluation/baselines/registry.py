@@ -1,0 +1,69 @@
+"""The classical controllers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import ConfigError
+from train_RL_agents.evaluation.baselines.orca import orca
+from train_RL_agents.evaluation.baselines.sbmpc import sb_mpc
+from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.baselines.vessel import HULL
+
+BASELINES: dict[str, Callable[[Observation], Tensor]] = {
+    "goal-straight": goal_straight,
+    "orca": orca,
+    "sb-mpc": sb_mpc,
+}
+PREFIX = "baseline:"
+"""Of the name of a baseline where a policy's file is asked for."""
+RATES = (HULL.left_thrust_rates, HULL.right_thrust_rates)
+
+
+class Baseline:
+    """A classical controller with the part of an agent's face that evaluations need.
+
+    Args:
+        name: of the controller.
+        device: where it acts.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+
+    discrete: ClassVar[bool] = False
+    stochastic: ClassVar[bool] = False
+
+    def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
+        if name not in BASELINES:
+            raise ConfigError(f"baseline is {name!r}: choose one of {', '.join(BASELINES)}")
+        self.name, self.device = name, torch.device(device)
+        self._act = BASELINES[name]
+
+    def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
+        """Return actions [..., 2] in [-1, 1]."""
+        return self._act(observation)
+
+    def act_index(self, observation: Observation) -> Tensor:
+        """Return the index [...] of the discrete action that is nearest on either side."""
+        action = self.act(observation)
+        rates = [action.new_tensor(side) / HULL.max_thrust_rate for side in RATES]
+        left, right = (
+            (part.unsqueeze(-1) - rate).abs().argmin(-1)
+            for part, rate in zip(action.unbind(-1), rates, strict=True)
+        )
+        return left * len(RATES[1]) + right
+
+    def act_under(self, **settings: Any) -> None:
+        """Refuse any setting.
+
+        Raises:
+            ConfigError: one is given.
+        """
+        for name, value in settings.items():
+            raise ConfigError(f"{name} is {value!r}: a baseline has no such setting; leave it out")
