@@ -13,7 +13,7 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marinenav_env.fields import PUBLISHED, Settings, setting
 from marinenav_env.vessels import VesselConfig
@@ -111,7 +111,16 @@ class EpisodeConfig(Settings):
 
 
 @dataclass(frozen=True)
-class EnvConfig(Settings):
+class TaskConfig(Settings):
+    """All parameters of a task, in groups; every task has a group `episode`."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class EnvConfig(TaskConfig):
     """All parameters of the simulator."""
 
     vessel: VesselConfig = field(default_factory=VesselConfig)
@@ -129,7 +138,7 @@ class EnvConfig(Settings):
                 yield name, number
 
 
-def named_numbers(config: Any) -> Iterator[tuple[str, float]]:
+def named_numbers(config: TaskConfig) -> Iterator[tuple[str, float]]:
     """(group.name, value) of every number in the groups of a dataclass."""
     for group in dataclasses.fields(config):
         part = getattr(config, group.name)

@@ -125,6 +125,11 @@ def record(options: argparse.Namespace) -> int:
         )
     try:
         agent, config = load_policy(options.checkpoint)
+        if not isinstance(config.env, EnvConfig):
+            raise ValueError(
+                f"{options.checkpoint} is a policy of the task {config.task!r}: only episodes of "
+                "the task 'marine' can be recorded"
+            )
         env = MarineNavEnv(
             options.episodes,
             stages=(stage_of(options),),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from marinenav_env.config import EpisodeConfig, ScenarioConfig, named_numbers
+from marinenav_env.config import EpisodeConfig, ScenarioConfig, TaskConfig, named_numbers
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import TwoListObservation
 from marinenav_env.envs.scenarios import Stage
@@ -24,9 +24,6 @@ from marinenav_env.fields import Settings, setting
 from marinenav_env.kernel import ops
 from marinenav_env.vessels import MOST_SUBSTEPS
 from marinenav_env.water import CurrentConfig
-
-EVALUATION_DECISIONS = 361
-"""Decisions of an episode in the published experiments."""
 
 icra = functools.partial(setting, source="ICRA 2024")
 
@@ -69,7 +66,7 @@ class ReachGoalConfig(Settings):
 
 
 @dataclass(frozen=True)
-class Icra2024Config(Settings):
+class Icra2024Config(TaskConfig):
     """All parameters of the task. Values of `scenario` and `current` are ICRA 2024's too."""
 
     vessel: KinematicVesselConfig = field(default_factory=KinematicVesselConfig)
@@ -105,30 +102,6 @@ ICRA2024_EXPERIMENTS = _stages(*((n, n + 1, n + 1, 40.0) for n in range(3, 8)))
 """The settings of the published experiments."""
 
 
-class Icra2024Env(MarineNavEnv):
-    """W worlds of the ICRA 2024 task; batch size [W].
-
-    TorchRL face: as `MarineNavEnv`, with the observation ``self`` [W, R, 4k], ``static``
-    [W, R, 5k, 3] and ``dynamic`` [W, R, 5k, 4], see `TwoListObservation`. Discrete actions are 9,
-    3 * acceleration + turn rate; continuous ones are shares of the largest of both.
-
-    Args and errors: as `MarineNavEnv`.
-    """
-
-    kernel = "icra2024"
-    observation_type = TwoListObservation
-    entry_keys: ClassVar = {"ego": "self", "static": "static", "dynamic": "dynamic"}
-    info_fields = ("step_energy", "progress", "contact")
-    names_before: ClassVar = {}
-    config_type = Icra2024Config
-    default_stages = ICRA2024_STAGES
-
-    @staticmethod
-    def tables_of(stages: Sequence[Stage], config: Any) -> Mapping[str, Any]:
-        """Return the values of the tensors that only the configuration changes."""
-        return stage_table(stages)
-
-
 def icra2024_spec(config: Icra2024Config, *, discrete: bool, stack_k: int = 1) -> EnvSpec:
     """Return the description of `Icra2024Env` with these arguments."""
     kernel, vessel = ops.describe("icra2024"), config.vessel
@@ -155,3 +128,30 @@ def icra2024_spec(config: Icra2024Config, *, discrete: bool, stack_k: int = 1) -
         "largest": (vessel.max_acceleration, vessel.max_turn_rate),
     }
     return EnvSpec(observation, ActionSpec(False, kernel.continuous, meaning), "robots")
+
+
+class Icra2024Env(MarineNavEnv):
+    """W worlds of the ICRA 2024 task; batch size [W].
+
+    TorchRL face: as `MarineNavEnv`, with the observation ``self`` [W, R, 4k], ``static``
+    [W, R, 5k, 3] and ``dynamic`` [W, R, 5k, 4], see `TwoListObservation`. Discrete actions are 9,
+    3 * acceleration + turn rate; continuous ones are shares of the largest of both.
+
+    Args and errors: as `MarineNavEnv`.
+    """
+
+    kernel = "icra2024"
+    observation_type = TwoListObservation
+    entry_keys: ClassVar = {"ego": "self", "static": "static", "dynamic": "dynamic"}
+    info_fields = ("step_energy", "progress", "contact")
+    names_before: ClassVar = {}
+    config_type = Icra2024Config
+    default_stages = ICRA2024_STAGES
+    evaluation_stages = ICRA2024_EXPERIMENTS
+    evaluation_episode = EpisodeConfig(max_steps=361)
+    describe: ClassVar = staticmethod(icra2024_spec)
+
+    @staticmethod
+    def tables_of(stages: Sequence[Stage], config: Any) -> Mapping[str, Any]:
+        """Return the values of the tensors that only the configuration changes."""
+        return stage_table(stages)

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import torch
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import EnvConfig, EpisodeConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.checks import InfoMode, check_slots, check_stages
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.envs.spec import EnvSpec, marine_spec
 from marinenav_env.envs.state import Slots, marine_tables
 from marinenav_env.kernel import ops
 
@@ -55,6 +56,11 @@ class MarineNavEnv(KernelEnv):
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
     config_type: ClassVar[type[Any]] = EnvConfig
     default_stages: ClassVar[tuple[Stage, ...]] = PUBLISHED_STAGES
+    """Of the published training."""
+    evaluation_stages: ClassVar[tuple[Stage, ...]] = PUBLISHED_STAGES
+    evaluation_episode: ClassVar[EpisodeConfig] = EpisodeConfig(stop_on_collision=True)
+    """How a published evaluation ends its episodes."""
+    describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
     tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
 
     def __init__(

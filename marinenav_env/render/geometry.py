@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from marinenav_env.config import EnvConfig
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.config import TaskConfig
+from marinenav_env.envs.make import task_of
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
 from marinenav_env.kernel import ops
@@ -43,7 +43,7 @@ class Scene:
         decision_time: [s].
     """
 
-    config: EnvConfig
+    config: TaskConfig
     paths: tuple[np.ndarray, ...]
     goals: np.ndarray
     ends: tuple[End, ...]
@@ -61,7 +61,7 @@ class Scene:
         return (len(self.paths[robot]) - 1) * self.decision_time
 
 
-def scenes_of(tracks: Tracks, config: EnvConfig) -> list[Scene]:
+def scenes_of(tracks: Tracks, config: TaskConfig) -> list[Scene]:
     """Return the worlds of ``tracks`` as they are drawn; ``config`` is their environment's."""
     columns = [tracks.fields.index(name) for name in ("x", "y", "heading", "goal_x", "goal_y")]
     rows, present, collided, reached, buoys, vortices = (
@@ -153,7 +153,7 @@ def place_body(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
     return points @ np.array([[cos, sin], [-sin, cos]]) + pose[:2]
 
 
-def water_velocity(vortices: np.ndarray, config: EnvConfig, points: np.ndarray) -> np.ndarray:
+def water_velocity(vortices: np.ndarray, config: TaskConfig, points: np.ndarray) -> np.ndarray:
     """Return the velocity of the water at world points, as the simulator has it.
 
     Args:
@@ -164,7 +164,7 @@ def water_velocity(vortices: np.ndarray, config: EnvConfig, points: np.ndarray) 
     Returns:
         World velocity [N, 2] in m/s.
     """
-    env = MarineNavEnv(
+    env = task_of(config)(
         1,
         stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
         config=config,

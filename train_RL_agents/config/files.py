@@ -10,6 +10,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, build, convert, nearest, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
@@ -35,6 +36,7 @@ SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis
 
 def load_config(
     *,
+    task: str | None = None,
     agent: str | None = None,
     preset: str | None = None,
     path: str | Path | None = None,
@@ -43,6 +45,7 @@ def load_config(
     """Read a run's settings; later sources win: defaults, agent file, preset, ``path``, overrides.
 
     Args:
+        task: name of the environment; None takes it from the files.
         agent: name of the algorithm; None takes it from the files.
         preset: name of a file in ``configs/``, without its suffix.
         path: a YAML or JSON file of settings, or a published training JSON.
@@ -67,6 +70,8 @@ def load_config(
     merged = OmegaConf.merge(_read(_agent_file(name)), *layers)
     values: Any = OmegaConf.to_container(merged, resolve=True)
     values["agent"] = name
+    if task is not None:
+        values["task"] = task
     output = values.pop("output", None)
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
     if not seeds:
@@ -85,7 +90,11 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     name = values.get("agent", TrainConfig.agent)
     if name not in AGENTS:
         raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
-    return build(TrainConfig, values, concrete={"algorithm": AGENTS[name].Config})
+    task = values.get("task", TrainConfig.task)
+    if task not in TASKS:
+        raise ConfigError(f"task is {task!r}: choose one of {', '.join(TASKS)}")
+    concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
+    return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
 
 
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
