@@ -237,6 +237,13 @@ def place_worlds(
         rows[..., :worlds].copy_(given.permute(2, 1, 0))
     state.status[:, :worlds].copy_(alive.T * STATUS_ACTIVE)
     env.alive.copy_(alive)
-    counts = {**env.slots._asdict(), "step": 0, "end": WORLD_RUNNING}
+    slot = torch.arange(1, env.robots + 1, device=alive.device)
+    counts: dict[str, Tensor | int] = {
+        "robots": (alive * slot).amax(1),
+        "buoys": (buoys[..., 2] > 0).sum(1),
+        "vortices": (vortices[..., 2] != 0).sum(1),
+        "step": 0,
+        "end": WORLD_RUNNING,
+    }
     for name, count in counts.items():
         state.world_field(name)[:worlds] = count

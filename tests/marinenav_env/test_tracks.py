@@ -168,3 +168,18 @@ def test_worlds_stand_where_they_are_put(device):
     for found, kept in zip(again.observation, tracks.observation, strict=True):
         assert same_bits(found, kept[12:])
     assert same_bits(again.field("x"), tracks.field("x")[12:])
+
+
+def test_a_world_with_fewer_robots_can_succeed(device):
+    env = MarineNavEnv(1, stages=(CROWDED,), config=quiet(eventful()), device=device)
+    robot = torch.zeros(1, env.robots, len(ROBOT_FIELDS), device=device)
+    alive = torch.zeros(1, env.robots, dtype=torch.bool, device=device)
+    alive[0, 0] = True  # at its goal
+    buoys = torch.zeros(1, env.slots.buoys, 3, device=device)
+    vortices = torch.zeros(1, env.slots.vortices, 3, device=device)
+    place_worlds(env, robot, alive, buoys, vortices)
+    counts = [env.state.world_field(name)[0].item() for name in ("robots", "buoys", "vortices")]
+    assert counts == [1, 0, 0]
+    out = env.make_buffers()
+    env.step_into(torch.zeros(1, env.robots, 2, device=device), out, env.make_buffers())
+    assert env.outcome["success"].tolist() == [1.0]

@@ -50,7 +50,6 @@ def place_scenarios(env: MarineNavEnv, scenarios: Sequence[Scenario], seed: int)
     stream = ops.water(env.state, robot[..., PLACE].to(env.real_dtype).contiguous())
     robot[..., OVER_GROUND] += stream
     place_worlds(env, robot, alive, buoys, vortices)
-    env.state.world_field("robots")[:worlds].copy_(counts)
 
 
 def _state(vessel: Vessel, moved: np.ndarray, config: EnvConfig) -> dict[str, float]:
