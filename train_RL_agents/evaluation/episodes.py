@@ -23,6 +23,8 @@ from train_RL_agents.evaluation.measures import Measures, measure
 from train_RL_agents.evaluation.motion import MotionLog
 from train_RL_agents.evaluation.results import Outcomes, StageResult
 
+DECISION_LIMIT = 1_000
+"""Most decisions of an episode in evaluation, as published; a task may have fewer."""
 CHUNK_WORLDS = 1_024
 """Worlds in one forward pass of the policy, which bounds the memory it takes."""
 FIRST_WORLD = 2**31
@@ -207,5 +209,7 @@ COPIED_OUTCOME = (
 
 def evaluation_config(config: TaskConfig) -> TaskConfig:
     """Return ``config`` with the episode's ends as its task's evaluation has them."""
-    ends: dict[str, Any] = {"episode": task_of(config).evaluation_episode}
+    episode = task_of(config).evaluation_episode
+    limit = min(episode.max_steps, DECISION_LIMIT)
+    ends: dict[str, Any] = {"episode": dataclasses.replace(episode, max_steps=limit)}
     return dataclasses.replace(config, **ends)
