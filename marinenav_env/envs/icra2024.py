@@ -32,10 +32,12 @@ icra = functools.partial(setting, source="ICRA 2024")
 class KinematicVesselConfig(Settings):
     """A vessel that chooses acceleration and turn rate."""
 
+    length: ClassVar[float] = 1.0  # m, as drawn, and width
+    width: ClassVar[float] = 0.5
     dt: float = icra(0.05, unit="s", above=0.0)  # Euler substep
     substeps: int = icra(10, unit="substeps", low=1, high=MOST_SUBSTEPS)  # a decision
     radius: float = icra(0.8, unit="m", above=0.0)  # of collision
-    detection_radius: float = icra(0.5 * math.hypot(1.0, 0.5), unit="m", low=0.0)
+    detection_radius: float = icra(0.5 * math.hypot(length, width), unit="m", low=0.0)
     """As others detect the vessel: half the diagonal of its hull."""
     max_speed: float = icra(2.0, unit="m/s", above=0.0)
     drag: float = icra(0.2, unit="1/s", low=0.0)  # deceleration per speed
