@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from marinenav_env.fields import PUBLISHED, Settings, setting
+from marinenav_env.faults import ThrusterConfig, VariationConfig
+from marinenav_env.fields import PUBLISHED, Settings, check_ranges, setting
 from marinenav_env.vessels import VesselConfig
-from marinenav_env.water import CurrentConfig
+from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
 
 MOST_DECISIONS = 2**24
 """Up to here every whole number is a float32, the type in which the core may hold a count."""
@@ -25,6 +26,7 @@ MOST_TRIES = 2**16 - 1
 """Placement tries have 16 bits of the random numbers' counter."""
 
 published = functools.partial(setting, source=PUBLISHED)
+project = functools.partial(setting, source="this project")
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,29 @@ class PerceptionConfig(Settings):
     """Seen / true radius on average; a seen one is (2 ratio - 1) to 1 times the true one."""
     radius_kappa: float = published(1.0, unit="-", low=0.0)
     """Concentration of the von Mises radius noise."""
+    miss: float = project(0.0, unit="-", low=0.0, high=1.0)
+    """Probability of not seeing an object, for every object and decision."""
+    dropout: float = project(0.0, unit="-", low=0.0, high=1.0)
+    """Probability of seeing nothing, for every decision."""
+    delay: float = project(0.0, unit="-", low=0.0, high=1.0)
+    """Probability of seeing vessels as they were a decision ago, for every decision."""
+    noise_factor: tuple[float, ...] = project((1.0, 1.0), unit="-", low=0.0, count=2)
+    """Range of a factor on both standard deviations, for every world and episode."""
+
+    def check(self) -> None:
+        """Refuse a range that ends before it begins."""
+        check_ranges(self, "noise_factor")
 
     def noiseless(self) -> PerceptionConfig:
-        """Return the same sensor without noise, as in the recorded episodes."""
-        return dataclasses.replace(self, position_std=0.0, velocity_std=0.0, radius_mean_ratio=1.0)
+        """Return the same sensor without noise and faults, as in the recorded episodes."""
+        return PerceptionConfig(
+            range=self.range,
+            angle=self.angle,
+            radius_mean_ratio=1.0,
+            position_std=0.0,
+            velocity_std=0.0,
+            radius_kappa=self.radius_kappa,
+        )
 
 
 @dataclass(frozen=True)
@@ -130,6 +151,20 @@ class EnvConfig(TaskConfig):
     current: CurrentConfig = field(default_factory=CurrentConfig)
     scenario: ScenarioConfig = field(default_factory=ScenarioConfig)
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
+    wind: WindConfig = field(default_factory=WindConfig)
+    stream: StreamConfig = field(default_factory=StreamConfig)
+    waves: WavesConfig = field(default_factory=WavesConfig)
+    thrusters: ThrusterConfig = field(default_factory=ThrusterConfig)
+    variation: VariationConfig = field(default_factory=VariationConfig)
+
+    def check(self) -> None:
+        """Refuse starts that overlap."""
+        self.require(
+            self.scenario.clear_radius >= 2.0 * self.vessel.radius,
+            "scenario.clear_radius",
+            f"robots would start inside each other; give two of vessel.radius "
+            f"{self.vessel.radius:.2f} or more",
+        )
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""
@@ -145,6 +180,8 @@ def named_numbers(config: TaskConfig) -> Iterator[tuple[str, float]]:
         for entry in dataclasses.fields(part):
             value = getattr(part, entry.name)
             name = f"{group.name}.{entry.name}"
+            if isinstance(value, str):  # the core counts choices from 0
+                value = entry.metadata["choices"].index(value)
             if isinstance(value, tuple):
                 yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
             else:

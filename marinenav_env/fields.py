@@ -12,6 +12,8 @@ import difflib
 import functools
 import math
 import operator
+import reprlib
+import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -110,6 +112,17 @@ class Settings:
         require(condition, f"{type(self).__name__}.{name}", value, remedy)
 
 
+def check_ranges(group: Settings, *names: str) -> None:
+    """Refuse ranges of a group that end before they begin.
+
+    Raises:
+        ConfigError: names the first such field.
+    """
+    for name in names:
+        low, high = getattr(group, name)
+        group.require(low <= high, name, "give the lower end first")
+
+
 @functools.cache
 def _fields(kind: type) -> list[tuple[dataclasses.Field, Any]]:
     """Return the fields of a dataclass with their annotated types."""
@@ -179,6 +192,10 @@ def build(
             f"{where or kind.__name__} is {values!r}: give a section with the keys {_listed(names)}"
         )
     for key in values:
+        if not isinstance(key, str):
+            raise ConfigError(
+                f"{where or kind.__name__} has the key {key!r}: give names, of {_listed(names)}"
+            )
         if key not in names:
             known = dotted_keys(kind, concrete=concrete)
             raise ConfigError(_unknown(key, where, known))
@@ -237,14 +254,18 @@ def convert(hint: Any, value: Any, *, where: str, base: Any = None) -> Any:
     return _scalar(hint, value, where)
 
 
+_LARGEST = {int: 2**63 - 1, float: sys.float_info.max}
+
+
 def _scalar(hint: Any, value: Any, where: str) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint is bool and isinstance(value, bool):
         return value
-    if hint is int and is_number and float(value).is_integer():
-        return int(value)
-    if hint is float and is_number:
-        return float(value)
+    if is_number and hint in (int, float):
+        if math.inf > abs(value) > _LARGEST[hint]:
+            raise ConfigError(f"{where} is {reprlib.repr(value)}: its size is beyond any use")
+        if hint is float or isinstance(value, int) or value.is_integer():
+            return hint(value)
     if hint is str and isinstance(value, str):
         return value
     wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.spec import tuple_like
@@ -40,6 +41,8 @@ class Tracks:
         decision_time: duration of a decision (s).
         hull_radius: collision radius of a robot (m).
         observation: of the rows of `robot`, with leading dimensions [N+1, W, R]; None if not kept.
+        stream: [W, 2], the uniform current (m/s, world frame); None if unknown.
+        wind: [W, 2], the mean wind (m/s, world frame); None if unknown.
     """
 
     fields: tuple[str, ...]
@@ -54,6 +57,8 @@ class Tracks:
     decision_time: float
     hull_radius: float
     observation: Observation | None = None
+    stream: Tensor | None = None
+    wind: Tensor | None = None
 
     def field(self, name: str) -> Tensor:
         """View [N+1, W, R] of a column of `robot`."""
@@ -105,6 +110,9 @@ class Tracks:
         if self.observation is not None:
             chosen = (part[:, index] for part in self.observation)
             parts["observation"] = tuple_like(self.observation, chosen)
+        for name in ("stream", "wind"):
+            part = getattr(self, name)
+            parts[name] = part if part is None else part[index]
         return replace(self, buoys=self.buoys[index], vortices=self.vortices[index], **parts)
 
 
@@ -178,6 +186,11 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         there = slots < state.world_field(count)[:worlds, None]
         return rows[..., :worlds].permute(2, 1, 0).where(there[..., None], 0.0).contiguous()
 
+    disturbances: dict[str, Tensor] = {}
+    if isinstance(env.config, EnvConfig):
+        wind = state.field("wind", "speed") * state.wind[1:3]
+        rows = {"stream": state.stream, "wind": wind}
+        disturbances = {name: row[:, :worlds].T.contiguous() for name, row in rows.items()}
     kept = None
     if observations:
         seen = env.make_buffers().obs
@@ -196,6 +209,7 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         decision_time=vessel.dt * vessel.substeps,
         hull_radius=vessel.radius,
         observation=kept,
+        **disturbances,
     )
 
 

@@ -24,8 +24,8 @@ class VesselConfig(Settings):
 
     dt: float = wamv(0.05, unit="s", above=0.0)  # Euler substep
     substeps: int = wamv(10, unit="substeps", low=1, high=MOST_SUBSTEPS)  # a decision
-    length: float = wamv(5.0, unit="m")
-    width: float = wamv(2.5, unit="m")
+    length: float = wamv(5.0, unit="m", above=0.0)
+    width: float = wamv(2.5, unit="m", above=0.0)
     radius: float = wamv(0.5 * math.hypot(5.0, 2.5), unit="m", above=0.0)  # of collision, detection
     mass: float = wamv(400.0, unit="kg")  # fully loaded
     izz: float = wamv(450.0, unit="kg m^2")  # yaw inertia
@@ -34,16 +34,16 @@ class VesselConfig(Settings):
     y_dot_r: float = wamv(0.0, unit="kg m")
     n_dot_r: float = wamv(-980.0, unit="kg m^2")
     n_dot_v: float = wamv(0.0, unit="kg m")
-    x_u: float = wamv(-100.0, unit="N s/m")  # linear damping
-    x_uu: float = wamv(-150.0, unit="N s^2/m^2")  # quadratic damping
-    y_v: float = wamv(-100.0, unit="N s/m")
-    y_vv: float = wamv(-150.0, unit="N s^2/m^2")
+    x_u: float = wamv(-100.0, unit="N s/m", high=0.0)  # linear damping
+    x_uu: float = wamv(-150.0, unit="N s^2/m^2", high=0.0)  # quadratic damping
+    y_v: float = wamv(-100.0, unit="N s/m", high=0.0)
+    y_vv: float = wamv(-150.0, unit="N s^2/m^2", high=0.0)
     y_r: float = wamv(0.0, unit="N s")
     y_rv: float = wamv(0.0, unit="N s^2/m")
     y_vr: float = wamv(0.0, unit="N s^2/m")
     y_rr: float = wamv(0.0, unit="N s^2")
-    n_r: float = wamv(-980.0, unit="N m s")
-    n_rr: float = wamv(-950.0, unit="N m s^2")
+    n_r: float = wamv(-980.0, unit="N m s", high=0.0)
+    n_rr: float = wamv(-950.0, unit="N m s^2", high=0.0)
     n_v: float = wamv(0.0, unit="N s")
     n_vv: float = wamv(0.0, unit="N s^2/m")
     n_rv: float = wamv(0.0, unit="N s^2")
@@ -71,6 +71,17 @@ class VesselConfig(Settings):
             f"y_dot_r * n_dot_v (n_dot_v = {self.n_dot_v!r}) must be below (mass - y_dot_v) *"
             f" (izz - n_dot_r) = {sway_yaw!r}, or the mass matrix is singular or indefinite",
         )
+        for name, damping, inertia in (
+            ("x_u", self.x_u, self.mass - self.x_dot_u),
+            ("y_v", self.y_v, self.mass - self.y_dot_v),
+            ("n_r", self.n_r, self.izz - self.n_dot_r),
+        ):
+            self.require(
+                -damping * self.dt <= inertia,
+                name,
+                f"one step of dt {self.dt} s would more than stop a vessel of inertia {inertia:g}; "
+                "give less damping, a shorter dt or more mass",
+            )
         self.require(
             self.min_thrust < self.max_thrust,
             "min_thrust",

@@ -1,13 +1,21 @@
-"""What the water does: the parameters of its current.
+"""What water and air do to a vessel: vortices, and disturbances that are off by default.
 
-Another disturbance, such as wind or waves, is a dataclass beside this one.
+Ranges are drawn from uniformly in every episode; two equal ends fix the value.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 
-from marinenav_env.fields import PUBLISHED, Settings, setting
+from marinenav_env.fields import PUBLISHED, Settings, check_ranges, setting
+
+ANY_DIRECTION = (0.0, 2.0 * math.pi)
+
+project = functools.partial(setting, source="this project")
+vrx = functools.partial(setting, source="VRX, USVWind.cc and its WAM-V worlds (osrf/vrx 93ae8d0)")
+fossen = functools.partial(setting, source="Fossen 2021, ch. 10.1")
 
 
 @dataclass(frozen=True)
@@ -30,3 +38,60 @@ class CurrentConfig(Settings):
             "edge_speed_min",
             f"must not exceed edge_speed_max = {self.edge_speed_max}",
         )
+
+
+@dataclass(frozen=True)
+class WindConfig(Settings):
+    """Wind with gusts, and its force on a hull."""
+
+    speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, count=2)
+    """Range of an episode's mean speed."""
+    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    """Toward which it blows, clockwise from north."""
+    gust_std: float = vrx(0.0, unit="m/s", low=0.0)
+    gust_time: float = vrx(2.0, unit="s", above=0.0)  # in which a gust falls to 1/e
+    model: str = project("vrx", unit="-", choices=("vrx", "fossen"))
+    """Of the force: by squared components of the relative wind, or by Fossen's coefficients."""
+    surge: float = vrx(0.5, unit="N s^2/m^2", low=0.0)
+    sway: float = vrx(0.5, unit="N s^2/m^2", low=0.0)
+    yaw: float = vrx(0.33, unit="N s^2/m", low=0.0)
+    air_density: float = fossen(1.224, unit="kg/m^3", low=0.0)
+    c_x: float = fossen(0.7, unit="-", low=0.0)
+    c_y: float = fossen(0.8, unit="-", low=0.0)
+    c_n: float = fossen(0.1, unit="-", low=0.0)
+    front_area: float = project(1.5, unit="m^2", low=0.0)  # no published value was found
+    side_area: float = project(3.0, unit="m^2", low=0.0)  # no published value was found
+
+    def check(self) -> None:
+        """Refuse ranges that end before they begin."""
+        check_ranges(self, "speed", "direction")
+
+
+@dataclass(frozen=True)
+class StreamConfig(Settings):
+    """A current that is the same everywhere."""
+
+    speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, count=2)
+    """Range of an episode's speed."""
+    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    """Toward which it flows, clockwise from north."""
+
+    def check(self) -> None:
+        """Refuse ranges that end before they begin."""
+        check_ranges(self, "speed", "direction")
+
+
+@dataclass(frozen=True)
+class WavesConfig(Settings):
+    """Long-crested waves, and their horizontal force on a hull."""
+
+    height: float = project(0.0, unit="m", low=0.0, high=0.3)
+    """Significant height; the force of higher ones would not stay a disturbance."""
+    period: float = project(3.0, unit="s", low=1.0)  # of the spectrum's peak
+    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    """In which they run, clockwise from north."""
+    draught: float = project(0.16, unit="m", low=0.0)  # of the hull
+
+    def check(self) -> None:
+        """Refuse a range that ends before it begins."""
+        check_ranges(self, "direction")

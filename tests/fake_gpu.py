@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from marinenav_env.envs import base, checks
-from train_RL_agents.replay import layout
+from marinenav_env.kernel import memory
 
 FAKE_GPU = torch.device("cuda", 1)  # a tensor on the default GPU is a mistake too
 GUARD = Path(__file__).parent / "csrc" / "cuda_guard.cpp"
@@ -145,7 +145,7 @@ def fake_gpu() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, _Mode(), _Missing():
         patch.setattr(base, "check_device", torch.device)
         patch.setattr(checks, "check_placement", _placeable)
-        patch.setattr(layout, "free_bytes", lambda device: MEMORY_BYTES)
+        patch.setattr(memory, "free_bytes", lambda device: MEMORY_BYTES)
         patch.setattr(nn.Module, "_apply", _apply)
         patch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
         patch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)

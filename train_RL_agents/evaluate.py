@@ -12,19 +12,23 @@ from typing import Any
 
 from rich.console import Console
 
+from marinenav_env.fields import build
 from marinenav_env.files import write_json
+from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
-from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.episodes import Evaluation, Policy
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
-from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.shield.acting import describe_report, shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.run.checkpoint import CheckpointError
 
 EPISODES = 100
@@ -75,9 +79,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="multiply that share by the closest surface distance / 10 m, at most 1",
     )
     parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="guard the policy by looking ahead on the vessel's model, with these settings where "
+        "given (docs/shield.md)",
+    )
+    parser.add_argument(
         "--against",
         metavar="PATH",
-        help="evaluate this policy in the same worlds too, and print the paired differences",
+        help="evaluate this policy in the same worlds too, without a shield, and print the paired "
+        "differences",
     )
     parser.add_argument("--json", metavar="OUT", help="write the table to this file")
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
@@ -85,6 +97,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace = parser.parse_args(arguments)
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
+    for option, path in (("--json", namespace.json), ("--picture", namespace.picture)):
+        if path and not Path(path).absolute().parent.is_dir():
+            parser.error(f"{option} is {path!r}: its folder is missing, make it")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
     return namespace
@@ -111,8 +126,10 @@ def evaluation_for(
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
 
 
-def evaluate(arguments: argparse.Namespace, console: Console) -> Results:
-    """Evaluate as deployed, print the table, and return it.
+def evaluate(
+    arguments: argparse.Namespace, console: Console
+) -> tuple[Results, dict[str, Any] | None]:
+    """Evaluate as deployed, print the table, and return it and what the shield did, if any.
 
     A policy that samples its actions is evaluated with its mean actions too, in a second table.
 
@@ -120,21 +137,36 @@ def evaluate(arguments: argparse.Namespace, console: Console) -> Results:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ConfigError: the device is not there.
         ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
+        ConfigError: a setting of the shield is unknown or wrong, or it cannot guard the policy.
         ConfigError: there is no such scenario, or it cannot be played.
     """
-    agent, config = load_policy(arguments.checkpoint, choose_device(arguments.device))
+    policy = read_policy(arguments.checkpoint, choose_device(arguments.device))
+    agent, config = policy.agent, policy.config
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
+    shield = None
+    if arguments.shield is not None:
+        shield = build(ShieldConfig, read_overrides(arguments.shield), where="shield")
     evaluation = evaluation_for(arguments, agent, config)
-    results = evaluation.run(agent.act)
-    console.print(arguments.checkpoint, markup=False, highlight=False, soft_wrap=True)
+    known = [f"{key} {value}" for key, value in policy.origin.items() if value is not None]
+    said = f"{arguments.checkpoint}: {', '.join([agent.name, *known])}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+    def run(act: Policy, title: str) -> tuple[Results, dict[str, Any] | None]:
+        guarded = shield and shield_agent(agent, config, shield, act)
+        results = evaluation.run(guarded or act)
+        print_results(results, title, console)
+        report = guarded and guarded.report()
+        if report:
+            console.print(describe_report(report))
+        return results, report
+
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
-    print_results(results, title, console)
+    results = run(agent.act, title)
     if agent.stochastic:
-        by_mean = evaluation.run(functools.partial(agent.act, mean=True))
-        print_results(by_mean, f"{title}, mean actions", console)
+        run(functools.partial(agent.act, mean=True), f"{title}, mean actions")
     if arguments.picture:
         draw_trajectories(agent, config, arguments.seed, Path(arguments.picture))
     return results
@@ -182,8 +214,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         console = Console()
-        results = evaluate(parsed, console)
+        results, shield = evaluate(parsed, console)
         table = as_json(results)
+        if shield:
+            table["shield"] = shield
         if parsed.against:
             table["against"] = evaluate_against(parsed, results, console)
         if parsed.json:

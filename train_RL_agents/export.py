@@ -23,6 +23,7 @@ from train_RL_agents.policies.interface import (
     simulated_observation,
 )
 from train_RL_agents.policies.load import read_policy
+from train_RL_agents.policies.seal import checksum
 from train_RL_agents.policies.torchscript import ScriptedNetwork
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -145,12 +146,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output = parsed.output or default_output(parsed.checkpoint, form)
     try:
         policy, deviation = export(parsed.checkpoint, form, output)
+        digest = checksum(output.read_bytes())
     except (CheckpointError, ExportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(
         f"{output}: {policy.agent.name}, {parsed.format}, off by at most {deviation:.1e} from "
-        f"{policy.origin['file']}"
+        f"{policy.origin['file']}, sha256 {digest}"
     )
     return 0
 

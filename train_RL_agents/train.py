@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import re
 import signal
@@ -21,7 +20,7 @@ from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import config_from_plain, load_config, presets, with_overrides
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
 from train_RL_agents.device.placement import check_own_gpu, choose_device
 from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
@@ -30,7 +29,9 @@ from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError
-from train_RL_agents.run.provenance import RUN, ended_at_once, write_run_record
+from train_RL_agents.run.ending import EndedRunError, failure_of_machine, output_may_close
+from train_RL_agents.run.lock import sole_use
+from train_RL_agents.run.provenance import RUN, ended_at_once, read_run_record, write_run_record
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
 from train_RL_agents.training.trainer import EVALUATION, TorchRLTrainer
 
@@ -94,9 +95,30 @@ def train_one(
     Raises:
         ConfigError: the device is not there, or not this process's own.
         InterruptedRunError: a signal came; the run is saved.
-        ProcessLostError: another process died.
+        EndedRunError: another process died, the disk or the memory is full.
     """
     go_on = f"--resume {whole or output_dir}"
+    try:
+        train_here(config, output_dir, processes, resumed)
+    except InterruptedRunError as stop:
+        raise InterruptedRunError(f"{stop}\ngo on with: {go_on}", stop.received) from stop
+    except Exception as error:
+        reason = failure_of_machine(error)
+        if reason is None:
+            raise
+        steps = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
+        saved = (
+            f"saved up to step {steps[-1]}; go on with: {go_on}"
+            if steps
+            else f"nothing is saved yet; begin again with: {go_on}"
+        )
+        raise EndedRunError(f"{reason}\n{saved}") from error
+
+
+def train_here(
+    config: TrainConfig, output_dir: Path, processes: Processes, resumed: Path | None
+) -> None:
+    """Train as `train_one` does, and raise whatever ends the run."""
     device = choose_device(config.device, processes.local_rank)
     check_own_gpu(device, processes)
     if config.threads:
@@ -119,18 +141,13 @@ def train_one(
         print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
-    try:
-        trainer.train(conclude)
-    except ProcessLostError as error:
-        steps = trainer.checkpoints.steps()
-        saved = (
-            f"saved up to step {steps[-1]}; go on with: {go_on}"
-            if steps
-            else f"nothing is saved yet; begin again with: {go_on}"
+    trainer.train(conclude)
+    if processes.first and not trainer.counters.updates:
+        print(
+            "warning: the run ended without an update, its policy is that of the start: raise "
+            "total_steps, or lower updates.warmup_transitions or updates.batch_size",
+            file=sys.stderr,
         )
-        raise ProcessLostError(f"{error}\n{saved}") from error
-    except InterruptedRunError as stop:
-        raise InterruptedRunError(f"{stop}\ngo on with: {go_on}", stop.received) from stop
 
 
 def start(arguments: argparse.Namespace, processes: Processes) -> None:
@@ -153,6 +170,16 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     moment, *_ = processes.gather(datetime.now().strftime("%Y%m%d-%H%M%S"))
     output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
     check_writable(output_dir)
+    with sole_use(output_dir, processes):
+        start_in(output_dir, configs, processes)
+
+
+def start_in(output_dir: Path, configs: Sequence[TrainConfig], processes: Processes) -> None:
+    """Start the runs of these settings, which differ in their seed, in a folder of their own.
+
+    Raises:
+        ConfigError: the folder is taken.
+    """
     taken = (output_dir / RUN).exists() and not ended_at_once(output_dir)
     saved = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
     if taken or saved or (output_dir / multi_seed.SWEEP).exists():
@@ -160,12 +187,13 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
             f"output is {str(output_dir)!r}, which holds a run: give another folder, or "
             f"--resume {output_dir}"
         )
-    if len(seeds) == 1:
+    if len(configs) == 1:
         train_one(configs[0], output_dir, processes)
         return
     processes.wait()  # all have seen that the folder is free
     if processes.first:
-        multi_seed.write_sweep(output_dir, seeds, plain(config))
+        seeds = [config.seed for config in configs]
+        multi_seed.write_sweep(output_dir, seeds, plain(configs[0]))
     train_seeds(configs, output_dir, processes)
 
 
@@ -192,6 +220,16 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
         ConfigError: the number of threads is wrong.
     """
     path = Path(arguments.resume)
+    folder = checkpoint.run_folder(path) if path.is_file() else path
+    folder = folder.parent if folder.name == checkpoint.CHECKPOINTS else folder
+    if not folder.is_dir():
+        raise CheckpointError(f"no folder {str(folder)!r}: give a run's folder or a checkpoint")
+    with sole_use(folder, processes):
+        resume_in(path, arguments, processes)
+
+
+def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -> None:
+    """Go on with what lies at a path; errors as `resume`."""
     noted = multi_seed.read_sweep(path)
     if noted is not None:
         seeds, values = noted
@@ -200,7 +238,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
         train_seeds(configs, path, processes)
         return
     if ended_at_once(path):
-        config = config_from_plain(json.loads((path / RUN).read_text())["config"])
+        config = config_from_plain(read_run_record(path)["config"])
         train_one(_with_flags(config, arguments), path, processes)
         return
     newest = checkpoint.newest(path)
@@ -208,7 +246,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
     if (output_dir / EVALUATION).exists() and path.is_dir():
         print(f"complete already: {output_dir / EVALUATION}")
         return
-    config = config_from_plain(checkpoint.load(newest)["config"])
+    config = config_from_plain(checkpoint.load_run(newest)["config"])
     train_one(_with_flags(config, arguments), output_dir, processes, newest)
 
 
@@ -228,10 +266,11 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
     for config, folder in zip(configs, folders, strict=True):
         if (folder / EVALUATION).exists():
             continue
-        begun = (folder / RUN).exists() and not ended_at_once(folder)
-        resumed = checkpoint.newest(folder) if begun else None
         try:
-            train_one(config, folder, processes, resumed, whole=output_dir)
+            with sole_use(folder, processes):
+                begun = (folder / RUN).exists() and not ended_at_once(folder)
+                resumed = checkpoint.newest(folder) if begun else None
+                train_one(config, folder, processes, resumed, whole=output_dir)
         except DivergedRunError as error:
             diverged.append(f"seed {config.seed}: {error}")
         return_freed_memory()
@@ -258,26 +297,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     keep_freed_memory()
     processes = Processes()
-    try:
-        processes = Processes.join()
-        (resume if parsed.resume else start)(parsed, processes)
-    except InterruptedRunError as stop:
-        print(stop, file=sys.stderr)
-        return 128 + (stop.received or signal.SIGTERM)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except (
-        ValueError,
-        CheckpointError,
-        DivergedRunError,
-        ProcessLostError,
-        OSError,
-    ) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    finally:
-        processes.leave()
+    with output_may_close():
+        try:
+            processes = Processes.join()
+            (resume if parsed.resume else start)(parsed, processes)
+        except InterruptedRunError as stop:
+            print(stop, file=sys.stderr)
+            return 128 + (stop.received or signal.SIGTERM)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            return 128 + signal.SIGINT
+        except (ValueError, CheckpointError, DivergedRunError, EndedRunError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        except Exception as error:
+            reason = failure_of_machine(error)
+            if reason is None:
+                raise
+            print(f"error: {reason}", file=sys.stderr)
+            return 1
+        finally:
+            processes.leave()
     return 0
 
 

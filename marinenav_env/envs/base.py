@@ -11,8 +11,15 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
-from marinenav_env.envs.checks import InfoMode, check_device, check_options, check_randomness
+from marinenav_env.envs.checks import (
+    InfoMode,
+    check_device,
+    check_options,
+    check_randomness,
+    check_state,
+)
 from marinenav_env.kernel import ops
+from marinenav_env.kernel.memory import check_memory
 from marinenav_env.kernel.spec import KernelSpec
 from marinenav_env.kernel.state import (
     WORLD_RUNNING,
@@ -65,6 +72,8 @@ class KernelEnv(EnvBase):
     info_fields: ClassVar[tuple[str, ...]] = ()
     names_before: ClassVar[Mapping[str, str]] = {}
     """Tensors of the state under the names of older checkpoints."""
+    names_added: ClassVar[frozenset[str]] = frozenset()
+    """Tensors of the state that older checkpoints lack; zero is nothing there."""
 
     def __init__(
         self,
@@ -92,9 +101,11 @@ class KernelEnv(EnvBase):
         self.discrete, self.real_dtype = discrete, dtype
         self.info_mode, self.stack_k = info_mode, stack_k
         self.skip_reset_if_empty = skip_reset_if_empty
+        self._sizes = {"robots": robots, **sizes}
+        check_memory(self.kernel_spec, self._sizes, worlds, stack_k, device, dtype)
         self._state = State(
             self.kernel,
-            {"robots": robots, **sizes},
+            self._sizes,
             tables,
             Context(self.kernel_spec.pack(params), seed, first_world),
             worlds=worlds,
@@ -218,16 +229,21 @@ class KernelEnv(EnvBase):
         """Restore `state_dict`'s result, from any device.
 
         Raises:
-            ValueError: an entry is missing or has another shape.
+            ValueError: an entry is missing, has another shape, or a number that is out of range.
         """
         state = {self.names_before.get(name, name): value for name, value in state.items()}
         for name, tensor in self._changing().items():
+            if name not in state and name in self.names_added:
+                tensor.zero_()
+                continue
             if name not in state or state[name].shape != tensor.shape:
                 found = tuple(state[name].shape) if name in state else "missing"
                 raise ValueError(
                     f"simulator state '{name}' is {found}, expected shape {tuple(tensor.shape)}:"
                     " use the checkpoint with the worlds and stages it was made with"
                 )
+        check_state(state, self.kernel_spec, self._sizes)
+        for name, tensor in self._changing().items():
             tensor.copy_(state[name])
 
     # ---- TorchRL face -------------------------------------------------------------------------

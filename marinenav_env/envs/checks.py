@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import torch
+from torch import Tensor
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.placement import check_placement
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
-from marinenav_env.fields import require
+from marinenav_env.fields import ConfigError, convert, require
 from marinenav_env.kernel import ops
+from marinenav_env.kernel.spec import KernelSpec
 
 InfoMode = Literal["full", "stats", "none"]
 MOST_ROBOTS = 255
@@ -26,11 +28,23 @@ def check_options(worlds: int, dtype: torch.dtype, info_mode: str, stack_k: int)
         ConfigError: one of them is impossible.
     """
     modes = get_args(InfoMode)
+    require_whole(worlds=worlds, stack_k=stack_k)
     require(worlds >= 1, "worlds", worlds, "give at least 1")
     floats = dtype in (torch.float32, torch.float64)
     require(floats, "dtype", dtype, "use torch.float32 or torch.float64")
     require(info_mode in modes, "info_mode", info_mode, f"use one of {', '.join(modes)}")
     require(stack_k >= 1, "stack_k", stack_k, "give at least 1 frame")
+
+
+def require_whole(**values: object) -> None:
+    """Check that values are whole numbers.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    for name, value in values.items():
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        require(whole, name, value, "give a whole number")
 
 
 def check_randomness(worlds: int, seed: int, first_world: int) -> None:
@@ -39,6 +53,8 @@ def check_randomness(worlds: int, seed: int, first_world: int) -> None:
     Raises:
         ConfigError: the seed or a world's number is out of range.
     """
+    require_whole(seed=seed, first_world=first_world)
+    require(worlds <= 2**32, "worlds", worlds, "worlds are numbered with 32 bits; give fewer")
     require(-(2**63) <= seed < 2**63, "seed", seed, "give a whole number of 64 bits")
     last = 2**32 - worlds
     remedy = f"worlds are numbered from 0 to 2**32 - 1; give 0 to {last}"
@@ -52,9 +68,12 @@ def check_device(device: torch.device | str) -> torch.device:
         ConfigError: CUDA is asked for and absent from this machine or from the operators, or the
             machine has no device of that number.
     """
-    device = torch.device(device)
     name = str(device)
-    require(device.type in ("cpu", "cuda"), "device", name, "use 'cpu' or 'cuda'")
+    require(name.partition(":")[0] in ("cpu", "cuda"), "device", name, "use 'cpu' or 'cuda'")
+    try:
+        device = torch.device(device)
+    except RuntimeError as error:
+        raise ConfigError(f"device is {name!r} ({error}): use 'cpu' or 'cuda:0'") from error
     if device.type == "cpu":
         return device
     present = torch.cuda.is_available()
@@ -79,6 +98,7 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
     Raises:
         ConfigError: no stage, or one whose robots, vortices or buoys find no room in the map.
     """
+    stages = convert(tuple[Stage, ...], stages, where="stages")
     require(bool(stages), "stages", stages, "give at least one stage")
     scenario = config.scenario
     side_x = scenario.width - 2.0 * scenario.start_margin
@@ -91,9 +111,39 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
     for i, stage in enumerate(stages):
         distance = stage.min_distance_m
         require(distance < diagonal, f"stages[{i}].min_distance_m", distance, remedy)
+        reached = config.reward.goal_distance
+        require(
+            reached < distance or distance == 0.0,
+            "EnvConfig.reward.goal_distance",
+            reached,
+            f"a goal {distance} m away (stages[{i}].min_distance_m) would be reached at the start; "
+            "give less",
+        )
         _check_numbering(f"stages[{i}]", stage)
         check_placement(f"stages[{i}]", stage, config)
     return tuple(stages)
+
+
+def check_state(state: Mapping[str, Tensor], spec: KernelSpec, sizes: Mapping[str, int]) -> None:
+    """Check what the core counts and indexes by in a state from elsewhere. Reads the device.
+
+    Args:
+        state: the tensors by name.
+        spec: of the environment.
+        sizes: its extents.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+    most = {"stage": sizes["stages"] - 1, "end": 2, **sizes}
+    for row, name in zip(state["world"], spec.fields("world"), strict=True):
+        low, high = int(row.min()), int(row.max())
+        limit = most.get(name, 2**31 - 1)
+        if name != "next_stage" and not 0 <= low <= high <= limit:
+            raise ValueError(
+                f"simulator state 'world.{name}' has {low} to {high}, which is not within 0 to "
+                f"{limit}: the checkpoint is damaged or not of these settings"
+            )
 
 
 def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
@@ -105,6 +155,9 @@ def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
     needed = Slots(*(max(getattr(stage, n) for stage in stages) for n in Slots._fields))
     if slots is None:
         return needed
+    counted = isinstance(slots, tuple) and len(slots) == len(needed)
+    require(counted, "slots", slots, f"give {len(needed)} numbers, {', '.join(Slots._fields)}")
+    require_whole(**{f"slots.{n}": number for n, number in zip(Slots._fields, slots, strict=True)})
     for name, given, least in zip(Slots._fields, slots, needed, strict=True):
         remedy = f"a stage places {least} {name}; give at least {least}"
         require(given >= least, f"slots.{name}", given, remedy)

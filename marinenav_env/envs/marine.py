@@ -14,6 +14,7 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.envs.spec import EnvSpec, marine_spec
 from marinenav_env.envs.state import Slots, marine_tables
+from marinenav_env.fields import build
 from marinenav_env.kernel import ops
 
 DISCRETE_ACTIONS = ops.describe("marine").discrete
@@ -62,6 +63,9 @@ class MarineNavEnv(KernelEnv):
     """How a published evaluation ends its episodes."""
     describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
     tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
+    names_added: ClassVar = frozenset(
+        {"wind", "stream", "wave", "thruster", "factor", "sensor", "past"}
+    )
 
     def __init__(
         self,
@@ -80,7 +84,8 @@ class MarineNavEnv(KernelEnv):
         slots: Slots | None = None,
     ) -> None:
         """See the class."""
-        config = config or self.config_type()
+        kind = self.config_type
+        config = kind() if config is None else build(kind, config, where="config")
         stages = check_stages(self.default_stages if stages is None else stages, config)
         slots = check_slots(slots, stages)
         super().__init__(

@@ -31,7 +31,7 @@ from marinenav_env.episodes.schema import (
     VORTICES,
 )
 from marinenav_env.fields import ConfigError
-from marinenav_env.files import write_atomically
+from marinenav_env.files import read_parsed, write_atomically
 
 TRAJECTORY_COLUMNS = (
     *("x", "y", "theta"),
@@ -129,17 +129,7 @@ def read_episode(path: str | os.PathLike[str]) -> Episode:
     """
     path = Path(path)
     shown = f"{WHAT} {str(path)!r}"
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(
-            f"{shown} cannot be read ({reason}): give the path of a readable file"
-        ) from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ConfigError(
-            f"{shown} is damaged or no JSON ({error}): write or copy it again"
-        ) from error
+    data = read_parsed(path, json.loads, "give the path of a readable file", WHAT)
     return checked_episode(data, shown, path.name)
 
 

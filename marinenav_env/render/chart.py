@@ -33,6 +33,7 @@ ROBOT_COLOURS = (
 
 WATER, TEXT_INK, GRID = "#F3F8FB", "#22313A", "#D5E1E8"
 CURRENT_INK, VORTEX_INK = "#7FAECB", "#2F6E97"
+WIND_INK = "#4A5A66"
 BUOY_FILL, BUOY_EDGE = "#F2C230", "#4A3B00"
 COLLISION_INK = "#C00020"
 WATER_SPEED = LinearSegmentedColormap.from_list("water", ["#F3F8FB", "#C4DDEC", "#7FB2D3"])
@@ -69,8 +70,10 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
     axes.set_ylabel(NORTH_LABEL)
     for spine in axes.spines.values():
         spine.set_color("#9FB2BD")
-    if len(scene.vortices):
+    if len(scene.vortices) or scene.stream.any():
         _draw_currents(axes, scene, low, high, 0.8 if compact else 1.2)
+    if scene.wind.any():
+        _draw_wind(axes, scene.wind)
     border = Rectangle(
         (0.0, 0.0),
         scene.config.scenario.height,
@@ -247,7 +250,8 @@ def _draw_currents(
     east = np.linspace(low[0], high[0], 160)
     north = np.linspace(low[1], high[1], 160)
     grid = np.stack(np.meshgrid(north, east, indexing="ij"), axis=-1).reshape(-1, 2)
-    velocity = water_velocity(scene.vortices, scene.config, grid).reshape(160, 160, 2)
+    velocity = water_velocity(scene.vortices, scene.config, grid, scene.stream)
+    velocity = velocity.reshape(160, 160, 2)
     speed = np.linalg.norm(velocity, axis=-1)
     axes.pcolormesh(
         east,
@@ -274,6 +278,23 @@ def _draw_currents(
     radius = scene.config.current.core_radius
     for centre in to_map(scene.vortices[:, :2]):
         axes.add_patch(Circle(centre, radius, color=VORTEX_INK, lw=0, zorder=0.9))
+
+
+def _draw_wind(axes: Axes, wind: np.ndarray) -> None:
+    """Draw in the upper left where the wind blows on average, and how fast."""
+    speed, middle = float(np.linalg.norm(wind)), np.array([0.09, 0.92])
+    half = 0.05 * to_map(wind) / speed
+    axes.annotate(
+        "",
+        tuple(middle + half),
+        tuple(middle - half),
+        xycoords="axes fraction",
+        textcoords="axes fraction",
+        arrowprops={"arrowstyle": "-|>", "color": WIND_INK, "lw": 1.6},
+        zorder=8,
+    )
+    below = {"transform": axes.transAxes, "ha": "center", "va": "top", "zorder": 8}
+    axes.text(0.09, 0.86, f"wind {speed:.1f} m/s", fontsize=7, color=WIND_INK, **below)
 
 
 def add_track(axes: Axes, scene: Scene, robot: int, steps: int, width: float) -> LineCollection:

@@ -6,7 +6,7 @@ yaw turns clockwise on the page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -41,6 +41,8 @@ class Scene:
         buoys: x, y, radius [B, 3] in m.
         vortices: x, y [m] and circulation [m2/s] [V, 3].
         decision_time: [s].
+        stream: uniform current [2] in m/s, world frame.
+        wind: mean wind [2] in m/s, world frame.
     """
 
     config: TaskConfig
@@ -50,6 +52,8 @@ class Scene:
     buoys: np.ndarray
     vortices: np.ndarray
     decision_time: float
+    stream: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    wind: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
     @property
     def decisions(self) -> int:
@@ -75,6 +79,10 @@ def scenes_of(tracks: Tracks, config: TaskConfig) -> list[Scene]:
             tracks.vortices.double(),
         )
     )
+    known = {"stream": tracks.stream, "wind": tracks.wind}
+    air_and_water = {
+        n: part.double().cpu().numpy() for n, part in known.items() if part is not None
+    }
     scenes = []
     for world in range(rows.shape[1]):
         robots = np.flatnonzero(present[0, world])
@@ -89,6 +97,7 @@ def scenes_of(tracks: Tracks, config: TaskConfig) -> list[Scene]:
                 buoys=buoys[world][buoys[world, :, 2] > 0.0],
                 vortices=vortices[world][vortices[world, :, 2] != 0.0],
                 decision_time=tracks.decision_time,
+                **{name: part[world] for name, part in air_and_water.items()},
             )
         )
     return scenes
@@ -153,13 +162,19 @@ def place_body(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
     return points @ np.array([[cos, sin], [-sin, cos]]) + pose[:2]
 
 
-def water_velocity(vortices: np.ndarray, config: TaskConfig, points: np.ndarray) -> np.ndarray:
+def water_velocity(
+    vortices: np.ndarray,
+    config: TaskConfig,
+    points: np.ndarray,
+    stream: np.ndarray | None = None,
+) -> np.ndarray:
     """Return the velocity of the water at world points, as the simulator has it.
 
     Args:
         vortices: x, y [m] and circulation [m2/s] [V, 3].
         config: of the environment.
         points: world x, y [N, 2] in m.
+        stream: uniform current [2] in m/s; None for none.
 
     Returns:
         World velocity [N, 2] in m/s.
@@ -173,5 +188,7 @@ def water_velocity(vortices: np.ndarray, config: TaskConfig, points: np.ndarray)
         slots=Slots(robots=1, buoys=0, vortices=len(vortices)),
     )
     env.state.vortex[..., 0] = torch.from_numpy(vortices.T)
+    if stream is not None and stream.any():
+        env.state.stream[:, 0] = torch.from_numpy(stream)
     position = torch.from_numpy(points).contiguous().unsqueeze(0)
     return ops.water(env.state, position)[0].numpy()

@@ -23,6 +23,7 @@ from marinenav_env.envs.checks import check_device
 from marinenav_env.envs.make import TASKS
 from marinenav_env.files import write_json
 from scripts.bench.bounds import bound_of, work_of_robot_step
+from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.machine import (
     matmul_flops_per_s,
     measure_peaks,
@@ -61,6 +62,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--worlds", nargs="+", type=_positive, help="of step and inference")
     parser.add_argument("--resets", nargs="+", choices=RESETS, help="of step (default all)")
     parser.add_argument("--vortices", "--cores", nargs="+", type=int, help="of step (default 0 4)")
+    parser.add_argument(
+        "--disturbances", nargs="+", choices=DISTURBANCES, default=["off"], help="of step"
+    )
     parser.add_argument("--robots", type=_positive, default=5)
     parser.add_argument("--buoys", type=int, default=4)
     parser.add_argument("--min-distance", type=float, default=40.0, help="start to goal, in metres")
@@ -138,7 +142,16 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         for vortices in options.vortices:
             for resets in options.resets:
                 for worlds in options.worlds:
-                    yield Case("step", device, worlds, vortices=vortices, resets=resets, **world)
+                    for name in options.disturbances:
+                        yield Case(
+                            "step",
+                            device,
+                            worlds,
+                            vortices=vortices,
+                            disturbances=name,
+                            resets=resets,
+                            **world,
+                        )
     if "inference" in options.modes:
         first, *_ = options.agents
         pairs = [(first, worlds) for worlds in options.worlds]

@@ -20,6 +20,7 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.stepper import Stepper
+from scripts.bench.disturbances import disturbed
 from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.config.build import build_agent
@@ -52,6 +53,7 @@ class Case:
         buoys: of every world.
         cores: vortex cores of every world.
         min_distance_m: from start to goal [m].
+        disturbances: one of `scripts.bench.disturbances.DISTURBANCES`.
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
         agent: of inference and training.
         task: the environment.
@@ -67,6 +69,7 @@ class Case:
     buoys: int = 4
     vortices: int = 0
     min_distance_m: float = 40.0
+    disturbances: str = "off"
     resets: str = "natural"
     agent: str | None = None
     task: str = "marine"
@@ -103,7 +106,7 @@ class Simulation:
 
     def __init__(self, case: Case) -> None:
         """Build the worlds; nothing is placed yet."""
-        config = training_env(case.task)
+        config = disturbed(training_env(case.task), case.disturbances)
         if case.resets == "none":
             ends: dict[str, Any] = {"episode": EpisodeConfig(max_steps=10**6)}
             config = dataclasses.replace(config, **ends)
@@ -209,6 +212,7 @@ def describe(case: Case) -> dict[str, Any]:
         "robots": case.robots,
         "buoys": case.buoys,
         "vortices": case.vortices,
+        "disturbances": case.disturbances,
         "resets": case.resets,
     }
 

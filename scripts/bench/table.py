@@ -65,6 +65,8 @@ def add_to(table: Table, row: dict[str, Any]) -> None:
 def remarks(row: dict[str, Any]) -> str:
     """Return what only some rows have, in a few words."""
     parts = []
+    if row.get("disturbances", "off") != "off":
+        parts.append(f"disturbances: {row['disturbances']}")
     if row.get("fraction_of_bound") is not None:
         parts.append(f"{row['fraction_of_bound']:.1%} of bound")
     if row["mode"] == "train":

@@ -3,6 +3,7 @@
 //
 // planner_node MODEL.pt < observations
 //
+// It checks the file's checksum before it loads it, and says on stderr what it loaded.
 // A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
 // mask; for a network that takes quantile fractions, 32 of them; for one that returns mean and
 // spread, 2 standard normal numbers. A line of output is the action: a pair, or an index.
@@ -10,11 +11,15 @@
 #include <torch/script.h>
 
 #include <cmath>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "sha256.h"
 
 namespace {
 
@@ -43,6 +48,31 @@ class Numbers {
   std::vector<double> values_;
   int64_t used_ = 0;
 };
+
+/// The file's content, once its checksum has been found right: the SHA-256 of the file with zeros in
+/// the place of the 64 digits behind the last mark.
+std::string checked_content(const std::string& path) {
+  const std::string mark = "marinenav-sha256:";
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  const auto place = content.rfind(mark);
+  if (place == std::string::npos) throw std::runtime_error(path + " carries no checksum");
+  const auto digits = content.substr(place + mark.size(), 64);
+  auto zeroed = content;
+  zeroed.replace(place + mark.size(), 64, 64, '0');
+  if (sha256(zeroed) != digits) throw std::runtime_error(path + " is damaged: export it again");
+  std::cerr << path << ": sha256 " << digits << '\n';
+  return content;
+}
+
+/// The text under a key in the description inside the file.
+std::string text_of(const std::string& description, const std::string& key) {
+  const auto start = "\"" + key + "\": \"";
+  const auto place = description.find(start);
+  if (place == std::string::npos) return "unknown";
+  const auto first = place + start.size();
+  return description.substr(first, description.find('"', first) - first);
+}
 
 /// The list of numbers under "support" in the description inside the file; empty if there is none.
 torch::Tensor support_of(const std::string& description) {
@@ -104,7 +134,10 @@ int main(int count, char** arguments) {
   try {
     torch::NoGradGuard no_gradients;
     torch::jit::ExtraFilesMap files{{"marinenav.json", ""}};
-    auto model = torch::jit::load(arguments[1], torch::kCPU, files);
+    std::istringstream content(checked_content(arguments[1]));
+    auto model = torch::jit::load(content, torch::kCPU, files);
+    std::cerr << text_of(files["marinenav.json"], "agent") << " of commit "
+              << text_of(files["marinenav.json"], "commit") << '\n';
     const auto support = support_of(files["marinenav.json"]);
     std::cout.precision(17);
     for (std::string line; std::getline(std::cin, line);) plan(model, support, Numbers(line));

@@ -6,17 +6,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "marine/env.h"
-#include "marine/task.h"
-#include "marine/vessels/wamv16.h"
-#include "marine/water/vortices.h"
+#include "marine/marine.h"
 
 namespace marinenav::test {
 
-using Env = MarineEnv<Wamv16, NearestObjects, NavigationTask, Vortices>;
+using Env = Marine;
 using Robot = Env::Robot;
 using World = Env::World;
 using Stat = Env::Stat;
@@ -81,6 +79,7 @@ struct TestWorlds {
   std::vector<int64_t> discrete;
   ObservationRows<T> even, odd;
   Flags acted, terminated, truncated, alive, done, world_terminated, world_truncated;
+  std::map<std::string, std::vector<T>> more;  // of components of the water
 
   TestWorlds(const Inputs& inputs, const Shape& shape)
       : n(shape),
@@ -127,6 +126,13 @@ struct TestWorlds {
     t.add("alive", alive.data()), t.add("done", done.data());
     t.add("world_terminated", world_terminated.data());
     t.add("world_truncated", world_truncated.data());
+    for (const TensorSpec& spec : Env::state()) {
+      if (t.at<void>(spec.name) != nullptr || spec.number != Number::kReal) continue;
+      int64_t count = 1;
+      for (const Extent& e : spec.shape) count *= e.name == nullptr ? e.size : t.size(e.name);
+      more[spec.name].resize(count);
+      t.add(spec.name, more[spec.name].data());
+    }
     t.seed = seed | uint64_t{7} << 32;
     t.first_world = 100;
     return t;
@@ -142,6 +148,7 @@ struct TestWorlds {
     };
     rows(robot), rows(buoy), rows(core), rows(outcome), rows(stats), rows(status), rows(bad),
         rows(world);
+    for (const auto& [name, tensor] : more) rows(tensor);
     auto whole = [&](const auto& tensor) { d.add(tensor.data(), tensor.size()); };
     for (ObservationRows<T>* o : {&even, &odd})
       for (const auto& entry : o->entry) whole(entry);

@@ -16,8 +16,10 @@ from marinenav_env.envs.marine import (
     MarineNavEnv,
 )
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.state import StepBuffers
+from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
 CROWDED = Stage(robots=5, vortices=2, buoys=3, min_distance_m=12.0)
 SPARSE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=20.0)
@@ -37,6 +39,21 @@ def eventful(max_steps: int = 30) -> EnvConfig:
 def quiet(config: EnvConfig) -> EnvConfig:
     """The same without sensor noise."""
     return replace(config, perception=config.perception.noiseless())
+
+
+def rough(config: EnvConfig) -> EnvConfig:
+    """The same with every disturbance."""
+    return replace(
+        config,
+        wind=WindConfig(speed=(1.0, 6.0), gust_std=2.0),
+        stream=StreamConfig(speed=(0.1, 0.3)),
+        waves=WavesConfig(height=0.2),
+        thrusters=ThrusterConfig(lag=0.3, loss_probability=0.2, loss_time=(0.0, 10.0)),
+        variation=VariationConfig(mass=(0.8, 1.2), yaw_damping=(0.7, 1.3), left_thrust=(0.8, 1.0)),
+        perception=replace(
+            config.perception, miss=0.1, dropout=0.05, delay=0.25, noise_factor=(0.5, 2.0)
+        ),
+    )
 
 
 def actions(env: MarineNavEnv, step: int, key: int = 5) -> Tensor:
@@ -100,3 +117,26 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
         integer = torch.int32 if a.dtype == torch.float32 else torch.int64
         a, b = a.contiguous().view(integer), b.contiguous().view(integer)
     return a.shape == b.shape and torch.equal(a, b)
+
+
+def lone_vessel(config: EnvConfig, **fields: float) -> MarineNavEnv:
+    """A vessel alone at the origin, heading north at rest unless `fields` say otherwise; float64.
+
+    A decision is one substep of 0.05 s, so that a hand can follow it.
+    """
+    config = replace(config, vessel=replace(config.vessel, substeps=1))
+    alone = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
+    env = MarineNavEnv(1, stages=(alone,), config=config, dtype=torch.float64)
+    env.reset_into(env.make_buffers())
+    rest = dict.fromkeys(("x", "y", "heading", "vx", "vy"), 0.0)
+    for name, value in (rest | fields).items():
+        env.state.robot_field(name)[0, 0] = value
+    return env
+
+
+def motion_after_a_decision(env: MarineNavEnv) -> tuple[float, float, float]:
+    """Velocity through the water [m/s, m/s, rad/s], world frame, after one without thrust."""
+    out = env.make_buffers()
+    env.step_into(torch.zeros(env.worlds, env.robots, 2, dtype=env.real_dtype), out, out)
+    names = ("vx_water", "vy_water", "yaw_water")
+    return tuple(env.state.robot_field(name)[0, 0].item() for name in names)

@@ -13,9 +13,10 @@ from marinenav_env.config import (
     RewardConfig,
     ScenarioConfig,
 )
+from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
-from marinenav_env.water import CurrentConfig
+from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
 
 IMPOSSIBLE = [
     (VesselConfig, {"dt": 0.0}, r"dt is 0\.0: give more than 0\.0 \[s\]"),
@@ -56,6 +57,21 @@ IMPOSSIBLE = [
     (RewardConfig, {"goal": "far"}, r"goal is 'far' \(str\): give a number"),
     (CurrentConfig, {"core_radius": 0.0}, r"core_radius is 0\.0: give more than"),
     (CurrentConfig, {"edge_speed_min": 4.0}, r"edge_speed_min is 4\.0: must not exceed"),
+    (WindConfig, {"speed": (3.0, 1.0)}, r"speed is \(3\.0, 1\.0\): give the lower end first"),
+    (WindConfig, {"speed": (-1.0, 1.0)}, r"speed is -1\.0: give 0\.0 or more \[m/s\]"),
+    (WindConfig, {"speed": 3.0}, r"speed is \(3\.0,\): give 2 values"),
+    (WindConfig, {"gust_time": 0.0}, r"gust_time is 0\.0: give more than 0\.0 \[s\]"),
+    (WindConfig, {"model": "storm"}, r"model is 'storm': choose one of vrx, fossen"),
+    (StreamConfig, {"speed": (0.3, 0.1)}, r"speed is \(0\.3, 0\.1\): give the lower end first"),
+    (WavesConfig, {"height": 0.5}, r"height is 0\.5: give 0\.3 or less \[m\]"),
+    (WavesConfig, {"period": 0.5}, r"period is 0\.5: give 1\.0 or more \[s\]"),
+    (ThrusterConfig, {"lag": -1.0}, r"lag is -1\.0: give 0\.0 or more \[s\]"),
+    (ThrusterConfig, {"loss_probability": 2.0}, r"loss_probability is 2\.0: give 1\.0 or less"),
+    (ThrusterConfig, {"loss_time": (9.0, 1.0)}, r"loss_time is \(9\.0, 1\.0\): give the lower end"),
+    (VariationConfig, {"mass": (0.0, 1.0)}, r"mass is 0\.0: give more than 0\.0$"),
+    (VariationConfig, {"thrust_rate": (2.0, 1.0)}, r"thrust_rate is .*: give the lower end first"),
+    (PerceptionConfig, {"miss": 1.5}, r"miss is 1\.5: give 1\.0 or less"),
+    (PerceptionConfig, {"noise_factor": (2.0, 1.0)}, r"noise_factor is .*: give the lower end"),
     (EpisodeConfig, {"max_steps": 0}, r"max_steps is 0: give 1 or more \[decisions\]"),
     (EpisodeConfig, {"max_steps": 2**31}, r"max_steps is 2147483648: give 16777216 or less"),
     (EpisodeConfig, {"max_steps": True}, r"max_steps is True \(bool\): give a whole number"),

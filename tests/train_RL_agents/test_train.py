@@ -15,6 +15,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from marinenav_env.kernel import memory
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
@@ -48,6 +49,7 @@ def test_command_line_from_another_folder(tmp_path):
     assert record["starts"][0]["versions"]["torch"] == torch.__version__
     rows = json.loads((tmp_path / "run" / "evaluation.json").read_text())["stages"]
     assert [row["robots"] for row in rows] == [2]
+    assert "warning: the run ended without an update" in done.stderr
     assert train.main(["--output", str(tmp_path / "run"), *SHORT]) == 1
 
 
@@ -267,10 +269,13 @@ def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun)
         (["--seed", "3", "-4"], "seed is -4"),
         (["worlds=5"], "curriculum.stages has 6 stages for 5 worlds: .*mode=sequential"),
         (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
-        (["--resume", "nowhere"], "no checkpoint under 'nowhere'"),
+        (["--resume", "nowhere"], "no folder 'nowhere'"),
         (["--device", "cuda"], "device is 'cuda'"),
         (["replay.capacity=1e12"], r"replay\.capacity is 1000000000000: .* GiB are free"),
         (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
+        (["evaluation.final_episodes=1e9"], r"evaluation\.final_episodes is 1000000000.* GiB"),
+        (["stack_k=1e9"], "stack_k is 1000000000: give 1000 or less"),
+        (["worlds=1e6", "total_steps=1e7", "updates.batch_size=99"], r"worlds is 1000000: .* GiB"),
     ],
 )
 def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, message):
@@ -278,6 +283,7 @@ def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, messa
         arguments = ["--device", "cuda", "device=cpu", "agent=PPO"]
         message = "agent is 'PPO'"
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 2**31)
     assert train.main([*([] if "--resume" in arguments else SHORT), *arguments]) == 1
     assert re.search(message, capsys.readouterr().err)
     assert not list(tmp_path.rglob("*.pt"))

@@ -34,11 +34,11 @@ from train_RL_agents.agents.quantiles import (
 class IQNConfig(QuantileConfig):
     """Settings of IQN; a risk level changes how it acts, not what it learns."""
 
-    n_acting_taus: int = setting(32, unit="-", source=PUBLISHED, low=1)
+    n_acting_taus: int = setting(32, unit="-", source=PUBLISHED, low=1, high=4096)
     """Quantile fractions of acting as deployed."""
     random_acting_taus: bool = setting(False, unit="-", source=PUBLISHED)
     """Draw the fractions of acting anew for every robot and decision, uniformly in [0, 1)."""
-    n_exploring_taus: int = setting(8, unit="-", source=CHOICE, low=1)
+    n_exploring_taus: int = setting(8, unit="-", source=CHOICE, low=1, high=4096)
     """Quantile fractions of acting while collecting."""
 
 

@@ -25,9 +25,9 @@ CALM_DISTANCE = 10.0  # m, published surface distance from which the adaptive ri
 class QuantileConfig(AgentConfig):
     """Settings of an agent that learns quantiles of the return."""
 
-    n_taus: int = setting(8, unit="-", source=PUBLISHED, low=1)
+    n_taus: int = setting(8, unit="-", source=PUBLISHED, low=1, high=4096)
     """Quantile fractions of the learned distribution in a loss."""
-    n_target_taus: int = setting(8, unit="-", source=PUBLISHED, low=1)
+    n_target_taus: int = setting(8, unit="-", source=PUBLISHED, low=1, high=4096)
     """Quantile fractions of the target distribution in a loss."""
     kappa: float = setting(1.0, unit="return", source=PUBLISHED, low=1e-6)
     """Where the Huber loss turns linear."""

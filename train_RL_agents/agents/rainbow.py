@@ -41,7 +41,7 @@ class RainbowConfig(AgentConfig):
 
     n_step: int = setting(3, unit="decisions", source=HESSEL, low=1)
     prioritized: bool = setting(True, unit="-", source=HESSEL)
-    atoms: int = setting(51, unit="-", source=HESSEL, low=2)
+    atoms: int = setting(51, unit="-", source=HESSEL, low=2, high=4096)
     """Number of values in the support."""
     v_min: float = setting(-30.0, unit="return", source=CHOICE)
     """Lowest value of the support."""

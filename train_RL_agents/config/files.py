@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.fields import ConfigError, build, convert, nearest, plain
+from marinenav_env.fields import ConfigError, build, convert, nearest, plain, require
+from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
@@ -63,16 +66,20 @@ def load_config(
         layers.append(_read(_preset_file(preset)))
     if path is not None:
         layers.append(_read(Path(path)))
-    layers.append(_read_overrides(overrides))
+    layers.append(read_overrides(overrides))
     name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
-    if name not in AGENTS:
-        raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
-    merged = OmegaConf.merge(_read(_agent_file(name)), *layers)
-    values: Any = OmegaConf.to_container(merged, resolve=True)
+    _check_agent(name)
+    layers = [_read(_agent_file(name)), *layers]
+    for key in {key for layer in layers for key in layer}:
+        kinds = {type(layer[key]) for layer in layers if key in layer}
+        if dict in kinds and len(kinds) > 1:
+            value = next(x[key] for x in layers if key in x and not isinstance(x[key], dict))
+            raise ConfigError(f"{key} is {value!r}: give a section, as another file does")
+    values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
     values["agent"] = name
     if task is not None:
         values["task"] = task
-    output = values.pop("output", None)
+    output = convert(str | None, values.pop("output", None), where="output")
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
     if not seeds:
         raise ConfigError("seed is empty: give at least one")
@@ -87,12 +94,13 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
     values = with_present_keys(values)
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"the settings are {reprlib.repr(values)}: give keys with their values")
     name = values.get("agent", TrainConfig.agent)
-    if name not in AGENTS:
-        raise ConfigError(f"agent is {name!r}: choose one of {', '.join(AGENTS)}")
+    _check_agent(name)
     task = values.get("task", TrainConfig.task)
-    if task not in TASKS:
-        raise ConfigError(f"task is {task!r}: choose one of {', '.join(TASKS)}")
+    known = isinstance(task, str) and task in TASKS
+    require(known, "task", task, f"choose one of {', '.join(TASKS)}")
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
 
@@ -103,7 +111,7 @@ def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig
     Raises:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
-    return config_from_plain({**plain(config), **_read_overrides(overrides)})
+    return config_from_plain({**plain(config), **read_overrides(overrides)})
 
 
 def with_present_keys(values: Any, section: str = "") -> Any:
@@ -117,6 +125,11 @@ def with_present_keys(values: Any, section: str = "") -> Any:
     if isinstance(values, list | tuple):
         return [with_present_keys(value, section) for value in values]
     return values
+
+
+def _check_agent(name: Any) -> None:
+    known = isinstance(name, str) and name in AGENTS
+    require(known, "agent", name, f"choose one of {', '.join(AGENTS)}")
 
 
 def presets() -> list[str]:
@@ -142,12 +155,7 @@ def _preset_file(name: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        values: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except FileNotFoundError as error:
-        raise ConfigError(f"no file {str(path)!r}: check the name given to --config") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{path} is not readable YAML or JSON: {error}") from error
+    values = read_parsed(path, _settings, "give --config a file of YAML or JSON")
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
@@ -155,14 +163,23 @@ def _read(path: Path) -> dict[str, Any]:
     return with_present_keys(values)
 
 
-def _read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
+def _settings(text: str) -> Any:
+    return OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=True)
+
+
+def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the values of dotted ``key=value`` texts as nested dictionaries.
+
+    Raises:
+        ConfigError: a text is none of these, or cannot be read.
+    """
     for override in overrides:
         if "=" not in override or override.startswith(("-", "=")):
             raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")
     try:
         values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
-    except (yaml.YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{list(overrides)} cannot be read: {error}") from error
+    except (ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        raise ConfigError(f"{reprlib.repr(overrides)} cannot be read: {error}") from error
     return with_present_keys(values)
 
 

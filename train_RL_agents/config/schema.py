@@ -16,6 +16,9 @@ from marinenav_env.fields import Settings, require, setting
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.registry import AGENTS
 
+MOST_UPDATES = 100_000
+"""Updates after one decision of all worlds."""
+
 
 @dataclass(frozen=True)
 class CurriculumConfig(Settings):
@@ -164,11 +167,13 @@ class TrainConfig(Settings):
     device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
     compile: bool = setting(True, unit="-", source=CHOICE)
     """On a GPU: run collection and updates as captured CUDA graphs."""
-    threads: int = setting(0, unit="CPU threads", source=CHOICE, low=0)
+    threads: int = setting(0, unit="CPU threads", source=CHOICE, low=0, high=1024)
     """0: as many as torch chooses."""
     total_steps: int = setting(20_000_000, unit="steps", source=CHOICE, low=1)
     worlds: int = setting(512, unit="worlds per process", source=MEASURED, low=1)
-    stack_k: int = setting(1, unit="decisions in an observation", source=PUBLISHED, low=1)
+    stack_k: int = setting(
+        1, unit="decisions in an observation", source=PUBLISHED, low=1, high=1000
+    )
     env: TaskConfig = setting(None, unit="-", source="the task's own defaults")
     curriculum: CurriculumConfig = setting(None, unit="-", source="the task's own stages")
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
@@ -206,6 +211,19 @@ class TrainConfig(Settings):
             self.updates.warmup_transitions <= self.replay.capacity,
             "updates.warmup_transitions",
             f"lower it, or raise replay.capacity {self.replay.capacity}, which is less",
+        )
+        self.require(
+            self.updates.batch_size <= self.replay.capacity,
+            "updates.batch_size",
+            f"lower it, or raise replay.capacity {self.replay.capacity}, which is less",
+        )
+        robots = self.worlds * max(stage.robots for stage in self.curriculum.stages)
+        updates = self.updates.samples_per_insert * robots / self.updates.batch_size
+        self.require(
+            updates <= MOST_UPDATES,
+            "updates.samples_per_insert",
+            f"each decision of {self.worlds} worlds would take {updates:.0f} updates, and only "
+            f"between decisions a run can be stopped; lower it to at most {MOST_UPDATES} updates",
         )
         self.require(
             self.total_steps >= self.worlds,

@@ -68,11 +68,15 @@ class Batch:
 
         Returns:
             How they ended, and what happened in them.
+
+        Raises:
+            ValueError: the policy gave actions that are not finite, or of no such number.
         """
         env = self._env
         with torch.random.fork_rng([env.device] if env.device.type == "cuda" else []):
             torch.manual_seed(self._seed)
             log = self._run_episodes(act)
+        env.check_actions()
         outcome = torch.stack([env.outcome[name] for name in COPIED_OUTCOME]).cpu()
         return Outcomes(*(outcome[:3] > 0), *outcome[3:]), self._measure(log)
 

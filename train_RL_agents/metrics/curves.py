@@ -6,7 +6,6 @@ span from the lowest to the highest seed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,10 +87,10 @@ def read_runs(folders: Sequence[Path], label: str) -> Run:
 def _read_records(file: Path) -> tuple[Record, ...]:
     try:
         records = tuple(read_metrics(file))
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"metrics {str(file)!r} are damaged ({error}): copy them again") from error
+    except OSError as error:
+        raise ValueError(f"metrics {str(file)!r} cannot be read ({error})") from error
     if not records:
-        raise ValueError(f"metrics {str(file)!r} are empty: wait for the run's first record")
+        raise ValueError(f"metrics {str(file)!r} hold no record: wait for the run's first one")
     return records
 
 

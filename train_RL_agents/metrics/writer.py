@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -236,11 +237,28 @@ def json_safe(value: Any) -> Any:
 
 
 def read_metrics(path: Path) -> list[Record]:
-    """Return the records of a ``metrics.jsonl``; a last line cut off by a kill is left out."""
-    records = []
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if line.endswith("\n"):
-            records.append(json.loads(line))
+    """Return the records of a ``metrics.jsonl``; a last line cut off by a kill is left out.
+
+    Damaged lines are left out too, and said on stderr: they cost no run its end.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    records, damaged = [], []
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith("\n"):
+                continue
+            try:
+                record = json.loads(line)
+                record["mode"], record["step"] = str(record["mode"]), int(record["step"])
+            except (ValueError, TypeError, KeyError, RecursionError):
+                damaged.append(number)
+            else:
+                records.append(record)
+    if damaged:
+        lines = ", ".join(map(str, damaged[:8])) + (" ..." if len(damaged) > 8 else "")
+        print(f"warning: {path}: damaged lines are left out: {lines}", file=sys.stderr)
     return records
 
 

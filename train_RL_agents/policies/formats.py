@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from train_RL_agents.policies.interface import call
+from train_RL_agents.policies.seal import UNSEALED, sealed
 from train_RL_agents.policies.torchscript import DTYPE, METADATA
 
 OPSET = 17
@@ -42,11 +44,13 @@ class Format(NamedTuple):
 def write_torchscript(
     network: nn.Module, example: Sequence[Tensor], parts: int, description: Mapping[str, Any]
 ) -> bytes:
-    """Return a TorchScript file, the description inside it as JSON."""
+    """Return a TorchScript file: the description inside as JSON, the checksum as its comment."""
     buffer = io.BytesIO()
     said = {METADATA: json.dumps(description, indent=1)}
     torch.jit.save(torch.jit.script(network), buffer, _extra_files=said)
-    return buffer.getvalue()
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = UNSEALED.encode()
+    return sealed(buffer.getvalue())
 
 
 def read_torchscript(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[Tensor]]:
@@ -70,7 +74,7 @@ class FlatNetwork(nn.Module):
 def write_onnx(
     network: nn.Module, example: Sequence[Tensor], parts: int, description: Mapping[str, Any]
 ) -> bytes:
-    """Return an ONNX file with a free batch size, the description in its metadata properties."""
+    """Return an ONNX file with a free batch size; its metadata are description and checksum."""
     names = {part: [entry["name"] for entry in description[part]] for part in ("inputs", "outputs")}
     buffer = io.BytesIO()
     torch.onnx.export(
@@ -88,9 +92,9 @@ def write_onnx(
         key: value if isinstance(value, str) else json.dumps(value)
         for key, value in description.items()
     }
-    onnx.helper.set_model_props(model, texts)
+    onnx.helper.set_model_props(model, {**texts, "checksum": UNSEALED})
     onnx.checker.check_model(model)
-    return model.SerializeToString()
+    return sealed(model.SerializeToString())
 
 
 def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[Tensor]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
@@ -15,7 +16,7 @@ from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline
 from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
 from train_RL_agents.policies.published import READERS, read_network, read_weights
 from train_RL_agents.policies.torchscript import is_torchscript, open_network, read_deployed
-from train_RL_agents.run.checkpoint import BEST, CheckpointError, load, newest
+from train_RL_agents.run.checkpoint import BEST, FOREIGN, CheckpointError, load, newest
 from train_RL_agents.run.provenance import commit_of_run
 
 
@@ -47,15 +48,33 @@ def load_policy(
 
 def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
-    path, device = policy_file(find_shipped(Path(path))), torch.device(device)
+    path = policy_file(find_shipped(Path(path)))
+    try:
+        policy = _read(path, torch.device(device))
+    except (CheckpointError, ConfigError):
+        raise
+    except FOREIGN as error:
+        raise CheckpointError(
+            f"{path} is damaged or holds no policy known here ({error}): use another file"
+        ) from error
+    for name, value in policy.agent.actor.state_dict().items():
+        if not value.isfinite().all():
+            raise CheckpointError(
+                f"{path} holds weights that are not finite ({name}): use an older checkpoint, the "
+                "run has diverged"
+            )
+    return policy
+
+
+def _read(path: Path, device: torch.device) -> Policy:
     if is_pretrained(path):
         return read_pretrained(path.parent, device)
     if path.suffix in READERS:
         return read_weights(path, device)
     if is_torchscript(path):
-        network, description = open_network(path, device)
+        network, description, digest = open_network(path, device)
         if description:
-            return read_deployed(path, network, description, device)
+            return read_deployed(path, network, description, digest, device)
         return read_network(path, network, device)
     return _read_checkpoint(path, device)
 
@@ -77,11 +96,9 @@ def _read_checkpoint(path: Path, device: torch.device) -> Policy:
     state = load(path)  # on the CPU: the agent takes what it needs of it to its device
     try:
         config = config_from_plain(state["config"])
-        agent = build_agent(config, device)
-        agent.load_training_state(state["model"])
-        origin = {"file": path.name, "step": state["step"], "commit": commit_of_run(path)}
-    except (KeyError, RuntimeError, ValueError) as error:
-        raise CheckpointError(
-            f"{path} is damaged or no checkpoint of a policy ({error}): use another one"
-        ) from error
+    except ConfigError as error:
+        raise CheckpointError(f"{path} holds settings of no use ({error})") from error
+    agent = build_agent(config, device)
+    agent.load_training_state(state["model"])
+    origin = {"file": path.name, "step": int(state["step"]), "commit": commit_of_run(path)}
     return Policy(agent, config, origin)

@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from marinenav_env.fields import ConfigError, plain
-from marinenav_env.files import write_atomically
+from marinenav_env.files import read_parsed, write_atomically
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.run import checkpoint
@@ -79,14 +79,11 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
 
 
 def _read(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
+    remedy = f"fetch the folder again, {WEIGHTS} needs {CONFIG} and {PROVENANCE} beside it"
     try:
-        values = parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"no file {str(path)!r}: {WEIGHTS} needs {CONFIG} and {PROVENANCE} beside it"
-        ) from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}): fetch the folder again") from error
+        values = read_parsed(path, parse, remedy)
+    except ConfigError as error:
+        raise CheckpointError(str(error)) from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} holds {type(values).__name__}: fetch the folder again")
     return values

@@ -23,6 +23,8 @@ from torch import Tensor, nn
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
+from marinenav_env.fields import ConfigError
+from marinenav_env.files import read_parsed
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import Policy, build_agent
@@ -253,7 +255,7 @@ def published_stages(file: Path, agent: str) -> list[dict[str, Any]]:
     Raises:
         ComparisonError: there are none.
     """
-    policies = json.loads(file.read_text())["policies"]
+    policies = read_parsed(file, lambda text: json.loads(text)["policies"], "fetch it again")
     name = agent.replace("-", "_")
     if name not in policies:
         known = ", ".join(policies)
@@ -273,8 +275,8 @@ def read_evaluation(path: Path, against: str | None) -> tuple[list[dict[str, Any
     """
     file = path / EVALUATION if path.is_dir() else path
     try:
-        stages = json.loads(file.read_text())["stages"]
-    except (OSError, ValueError, KeyError) as error:
+        stages = read_parsed(file, lambda text: json.loads(text)["stages"], "give an evaluation")
+    except ConfigError as error:
         raise ComparisonError(f"{file} holds no evaluation ({error})") from error
     if against is None:
         against = _agent_of(file)
@@ -284,7 +286,7 @@ def read_evaluation(path: Path, against: str | None) -> tuple[list[dict[str, Any
 def _agent_of(file: Path) -> str:
     config, record = file.with_name(CONFIG), run_record_of(file)
     if config.is_file():
-        return yaml.safe_load(config.read_text())["agent"]
+        return read_parsed(config, lambda text: yaml.safe_load(text)["agent"], "give --against")
     if record is None:
         raise ComparisonError(f"{file} does not name its algorithm: give --against")
     return record["config"]["agent"]

@@ -6,6 +6,7 @@ itself (`applied_settings` in its description; earlier exports have none) the ag
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -20,7 +21,8 @@ from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.interface import call, call_inputs
-from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.policies.seal import checksum
+from train_RL_agents.run.checkpoint import BAD_ARCHIVE, CheckpointError, check_archive
 
 METADATA = "marinenav.json"
 """Name of the description inside a TorchScript file."""
@@ -62,22 +64,31 @@ def is_torchscript(path: Path) -> bool:
         return any("/code/" in name for name in archive.namelist())
 
 
-def open_network(path: Path, device: torch.device) -> tuple[ScriptedNetwork, str]:
-    """Return the network of a TorchScript file and its description, empty in foreign files.
+def open_network(path: Path, device: torch.device) -> tuple[ScriptedNetwork, str, str | None]:
+    """Return the network of a TorchScript file, its description and its checksum.
+
+    Foreign files have an empty description, and neither they nor earlier exports a checksum.
 
     Raises:
         CheckpointError: the file is damaged.
     """
     texts = {METADATA: ""}
     try:
-        module = torch.jit.load(str(path), map_location=device, _extra_files=texts)
-    except RuntimeError as error:
+        content = path.read_bytes()
+        digest = checksum(content)
+        check_archive(io.BytesIO(content))  # which torch does not
+        module = torch.jit.load(io.BytesIO(content), map_location=device, _extra_files=texts)
+    except (OSError, RuntimeError, ValueError, *BAD_ARCHIVE) as error:
         raise CheckpointError(f"{path} is damaged ({error}): export it again") from error
-    return ScriptedNetwork(module.eval()), texts[METADATA]
+    return ScriptedNetwork(module.eval()), texts[METADATA], digest
 
 
 def read_deployed(
-    path: Path, network: ScriptedNetwork, description: str, device: torch.device
+    path: Path,
+    network: ScriptedNetwork,
+    description: str,
+    digest: str | None,
+    device: torch.device,
 ) -> Policy:
     """Return the policy of a TorchScript file that this project wrote.
 
@@ -97,7 +108,7 @@ def read_deployed(
     if output_shapes(network, agent) != output_shapes(agent.actor, agent):
         raise CheckpointError(f"{path} does not act as {agent.name}: export it again")
     agent.applied_settings = applied
-    return acting_by(network, agent, config, origin)
+    return acting_by(network, agent, config, {**origin, "sha256": digest})
 
 
 def acting_by(network: ScriptedNetwork, agent: Agent, config: TrainConfig, origin: dict) -> Policy:

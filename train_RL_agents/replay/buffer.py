@@ -33,7 +33,13 @@ from train_RL_agents.replay.layout import (
     check_memory,
     ring_rows,
 )
-from train_RL_agents.replay.sum_tree import UNIT, SumTree, importance_weights, weight_of_priority
+from train_RL_agents.replay.sum_tree import (
+    LARGEST_WEIGHT,
+    UNIT,
+    SumTree,
+    importance_weights,
+    weight_of_priority,
+)
 
 
 class Window(NamedTuple):
@@ -261,7 +267,7 @@ class DeviceReplay:
         """Take over a :meth:`state_dict`, from any device; sampling then continues exactly.
 
         Raises:
-            ValueError: it comes from a replay of another size or layout.
+            ValueError: it comes from a replay of another size or layout, or is damaged.
         """
         rows = state["reward"].shape[0]
         for name, ring in self._ring.items():
@@ -276,6 +282,14 @@ class DeviceReplay:
                 f"the saved replay has {state['weights'].shape[0]} slots, not "
                 f"{self.tree.size}: resume with the same replay.capacity, or without the replay"
             )
+        highest = {"filled": len(self._ring["reward"]), "position": len(self._ring["reward"]) - 1}
+        for name in ("position", "filled", "new_weight", "weights"):
+            low, high = int(state[name].min()), int(state[name].max())
+            if low < 0 or high > highest.get(name, LARGEST_WEIGHT):
+                raise ValueError(
+                    f"the saved replay's {name} has {low} to {high}: the checkpoint is damaged, "
+                    "resume from another one, or without the replay"
+                )
         for name, ring in self._ring.items():
             ring[:rows].copy_(state[name])
         for name in ("position", "filled", "beta"):

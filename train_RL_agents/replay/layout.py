@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,10 +11,9 @@ from torch import Tensor
 
 from marinenav_env.envs.spec import ObservationTensors, tuple_like
 from marinenav_env.fields import ConfigError, Settings, require, setting
+from marinenav_env.kernel import memory
 from train_RL_agents.replay.sum_tree import MOST_WEIGHTED_SLOTS, SumTree
 
-CONTAINER = Path("/sys/fs/cgroup")
-"""Where a container sees its own control group."""
 MOST_ADVISED = 0.9
 """Share of the free memory that a replay is advised to take: the updates need some too."""
 
@@ -110,36 +107,6 @@ def required_bytes(config: ReplayConfig, layout: TransitionLayout) -> int:
     return slots * transition + row + counters + SumTree.required_bytes(slots, layout.slots_per_row)
 
 
-def free_bytes(device: torch.device) -> float:
-    """Return the memory that can still be allocated on ``device``, in bytes."""
-    if device.type == "cuda":
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + cached
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                machine = int(line.split()[1]) * 1024
-    return min(machine, container_bytes(CONTAINER))
-
-
-def container_bytes(group: Path) -> float:
-    """Return the bytes that a container's memory limit leaves; infinity without one.
-
-    Args:
-        group: folder of its control group, version 2.
-    """
-    try:
-        limit = float((group / "memory.max").read_text().replace("max", "inf"))
-        used = int((group / "memory.current").read_text())
-        statistics = (group / "memory.stat").read_text().split()
-        cache = int(statistics[statistics.index("inactive_file") + 1])  # given back when needed
-    except (OSError, ValueError):
-        return math.inf
-    return max(0.0, limit - used + cache)
-
-
 def check_memory(
     config: ReplayConfig, layout: TransitionLayout, device: torch.device, processes: int = 1
 ) -> None:
@@ -154,7 +121,7 @@ def check_memory(
     Raises:
         ConfigError: it does not fit, or the capacity is below the smallest possible.
     """
-    required, free = required_bytes(config, layout), free_bytes(device) / processes
+    required, free = required_bytes(config, layout), memory.free_bytes(device) / processes
     if required > free:
         share = f" for each of {processes} processes" if processes > 1 else ""
         raise ConfigError(

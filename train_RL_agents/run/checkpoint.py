@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import pickle
 import re
+import reprlib
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
-from marinenav_env.files import write_atomically
+from marinenav_env.files import set_aside, write_atomically
 
 FORMAT = 1
 """Version of the layout of the dictionary; a file of another version is refused."""
+
+BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, UnicodeDecodeError, EOFError)
+"""What reading a damaged archive raises."""
+
+FOREIGN = (TypeError, AttributeError, LookupError, ArithmeticError, ValueError, RuntimeError)
+"""What taking over a whole archive raises that holds something else than it should."""
+
+RUN_STATE = {
+    **dict.fromkeys(("step", "processes"), int),
+    **dict.fromkeys(("config", "model", "counters", "files", "learner"), dict),
+}
+"""Parts of a run's state."""
 
 CHECKPOINTS, BEST, EARLIER_BEST = "checkpoints", "best.pt", "best_earlier.pt"
 _NAME = re.compile(r"step_(\d{12})(?:\.rank(\d+))?\.pt")
@@ -58,24 +72,42 @@ def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
     if not path.is_file():
         raise CheckpointError(f"no checkpoint {str(path)!r}: check the name")
     try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        if damaged is not None:
-            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        check_archive(path)
         # Mapped, not read: a replay that is taken over from the file is not twice in memory.
         return torch.load(path, map_location=device, weights_only=True, mmap=True)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        pickle.UnpicklingError,
-        UnicodeDecodeError,
-        RuntimeError,
-        OSError,
-        EOFError,
-    ) as error:
+    except (pickle.UnpicklingError, RuntimeError, OSError, *BAD_ARCHIVE) as error:
         raise CheckpointError(
             f"{path} is damaged or no checkpoint ({error}): use another one of its folder"
         ) from error
+
+
+def check_archive(file: Path | BinaryIO) -> None:
+    """Check every part of an archive against its checksum; torch checks none.
+
+    Raises:
+        BadZipFile: one is damaged, or another of `BAD_ARCHIVE`.
+        RuntimeError: a part claims to be encrypted, or packed in a way unknown here.
+    """
+    with zipfile.ZipFile(file) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+
+
+def load_run(path: Path) -> dict[str, Any]:
+    """Load a checkpoint that a run can go on from.
+
+    Raises:
+        CheckpointError: as `load`, or a part of a run's state is missing or of a wrong kind.
+    """
+    state = load(path)
+    for key, kind in RUN_STATE.items():
+        if not isinstance(state.get(key), kind):
+            raise CheckpointError(
+                f"{path}: {key!r} is {reprlib.repr(state.get(key))}, so it is no checkpoint to go "
+                "on from: use another one of its folder"
+            )
+    return state
 
 
 class CheckpointFolder:
@@ -127,7 +159,8 @@ class CheckpointFolder:
     def save_best(self, state: dict[str, Any]) -> None:
         """Replace the best checkpoint; a run that goes on from the newest one finds it again."""
         best, steps = self.directory / BEST, self.steps()
-        if best.exists() and steps and load(best)["step"] <= steps[-1]:
+        before = _step_of(best)
+        if before is not None and steps and before <= steps[-1]:
             best.replace(self.directory / EARLIER_BEST)
         save(best, state)
 
@@ -142,7 +175,8 @@ class CheckpointFolder:
         """Go back to the best checkpoint as of a step; return whether there is one."""
         best, earlier = self.directory / BEST, self.directory / EARLIER_BEST
         for path in (best, earlier):
-            if path.exists() and load(path)["step"] > step:
+            saved = _step_of(path)
+            if saved is not None and saved > step:
                 path.unlink()
         if earlier.exists() and not best.exists():
             earlier.replace(best)
@@ -154,6 +188,17 @@ class CheckpointFolder:
             name = _NAME.fullmatch(path.name)
             if name and int(name[1]) < kept[0]:
                 path.unlink()
+
+
+def _step_of(best: Path) -> int | None:
+    """Return the step of a best checkpoint; None if there is none, or it had to be set aside."""
+    if not best.exists():
+        return None
+    try:
+        return int(load(best)["step"])
+    except (CheckpointError, KeyError, TypeError, ValueError) as error:
+        print(f"warning: {best} is damaged ({error}); it is now {set_aside(best)}", file=sys.stderr)
+        return None
 
 
 def saved_steps(directory: Path) -> list[int]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from marinenav_env.files import write_json
+from marinenav_env.fields import convert
+from marinenav_env.files import read_parsed, write_json
 from marinenav_env.render.figures import save_figure
 from train_RL_agents.metrics.curves import plot_success, read_runs
 
@@ -27,12 +28,23 @@ def write_sweep(output_dir: Path, seeds: Sequence[int], config: dict[str, Any]) 
 
 
 def read_sweep(output_dir: Path) -> tuple[list[int], dict[str, Any]] | None:
-    """Return the seeds and the settings of a sweep, or None if the folder holds none."""
+    """Return the seeds and the settings of a sweep, or None if the folder holds none.
+
+    Raises:
+        ConfigError: its file is damaged or incomplete.
+    """
     path = output_dir / SWEEP
     if not path.exists():
         return None
-    values = json.loads(path.read_text())
-    return values["seeds"], values["config"]
+
+    def parse(text: str) -> tuple[list[int], dict[str, Any]]:
+        values = json.loads(text)
+        seeds, config = convert(tuple[int, ...], values["seeds"], where="seeds"), values["config"]
+        if not seeds or not isinstance(config, dict):
+            raise ValueError("no seeds, or no settings")
+        return list(seeds), config
+
+    return read_parsed(path, parse, f"put it back, or --resume each folder {output_dir}/seed_*")
 
 
 def draw_curve(folders: Sequence[Path], title: str, path: Path) -> None:

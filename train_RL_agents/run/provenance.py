@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from marinenav_env.fields import plain
-from marinenav_env.files import write_json
+from marinenav_env.fields import ConfigError, plain
+from marinenav_env.files import read_parsed, set_aside, write_json
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import INSTALLED
 from train_RL_agents.metrics.writer import METRICS
@@ -40,6 +40,8 @@ def write_run_record(
 ) -> None:
     """Write ``run.json``; a resumed run adds its start to the list of starts.
 
+    A damaged record of the starts before stops no run: it is set aside, and said.
+
     Args:
         output_dir: the run's folder.
         config: all settings.
@@ -47,14 +49,35 @@ def write_run_record(
         processes: number of processes.
         resumed: whether the run goes on from a checkpoint.
     """
-    path = output_dir / RUN
-    starts = json.loads(path.read_text())["starts"] if resumed and path.exists() else []
+    path, starts = output_dir / RUN, []
+    if resumed and path.exists():
+        try:
+            starts = read_run_record(output_dir)["starts"]
+        except ConfigError as error:
+            print(f"warning: {error}; it is now {set_aside(path)}", file=sys.stderr)
     record = {
         "config": plain(config),
         "seed": config.seed,
         "starts": [*starts, _start(device, processes)],
     }
     write_json(path, record)
+
+
+def read_run_record(output_dir: Path) -> dict[str, Any]:
+    """Return ``run.json``, with at least its `config` and `starts`.
+
+    Raises:
+        ConfigError: it is missing, damaged or incomplete.
+    """
+
+    def parse(text: str) -> dict[str, Any]:
+        record = json.loads(text)
+        commits = [start["commit"] for start in record["starts"]]
+        if not isinstance(record["config"], dict) or not commits:
+            raise ValueError("no settings, or no start")
+        return record
+
+    return read_parsed(output_dir / RUN, parse, "put the run's own file back, or remove it")
 
 
 def ended_at_once(output_dir: Path) -> bool:
@@ -73,8 +96,8 @@ def run_record_of(checkpoint: Path) -> dict[str, Any] | None:
     """
     for folder in checkpoint.resolve().parents[:2]:
         try:
-            return json.loads((folder / RUN).read_text())
-        except (OSError, ValueError):
+            return read_run_record(folder)
+        except ConfigError:
             continue
     return None
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import torch
+
+from marinenav_env.envs.checks import check_slots
+from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import labels_of
+from marinenav_env.fields import ConfigError
+from marinenav_env.kernel import ops
+from marinenav_env.kernel.memory import check_memory
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.episodes import Evaluation
@@ -20,11 +27,12 @@ class RunEvaluation:
         agent: what is evaluated, with the weights it has at the time.
 
     Raises:
-        ConfigError: the scenarios cannot be placed.
+        ConfigError: the scenarios cannot be placed, or the episodes do not fit the memory.
     """
 
     def __init__(self, config: TrainConfig, agent: Agent) -> None:
         self._config, self._agent = config, agent
+        self._check_final()
         self._periodic = self._episodes(config.evaluation.episodes_per_stage)
 
     def periodic(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
@@ -36,6 +44,20 @@ class RunEvaluation:
         settings = self._config.evaluation
         episodes = self._episodes((settings.final_episodes,) * len(settings.stages))
         return self._run(episodes, "final evaluation", receiver, counters)
+
+    def _check_final(self) -> None:
+        """Refuse more final episodes than the memory holds before the training, not after it."""
+        config, settings = self._config, self._config.evaluation
+        sizes = {**check_slots(None, settings.stages)._asdict(), "stages": len(settings.stages)}
+        worlds = settings.final_episodes * len(settings.stages)
+        place = config.stack_k, self._agent.device, torch.float32
+        try:
+            check_memory(ops.describe(MarineNavEnv.kernel), sizes, worlds, *place)
+        except ConfigError as error:
+            raise ConfigError(
+                f"evaluation.final_episodes is {settings.final_episodes}, worlds of all stages "
+                f"together: {error}"
+            ) from error
 
     def _run(
         self, episodes: Evaluation, label: str, receiver: AnalysisReceiver, counters: Counters

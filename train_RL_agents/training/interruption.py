@@ -1,20 +1,20 @@
-"""Ctrl-C and SIGTERM: the loop is asked to save and leave; a second Ctrl-C leaves at once.
+"""Ctrl-C, SIGTERM and a closed terminal: the loop is asked to save and leave.
 
-Work that has nothing to save ends at the first one.
+A second Ctrl-C leaves at once. Work that has nothing to save ends at the first one.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
 from train_RL_agents.device.distributed import ProcessLostError
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STDERR = 2
 MESSAGE = b"\nstopping after this iteration, saving ...\n"  # on a line of its own, below the bar
 
@@ -31,7 +31,7 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interruption:
-        self._before = {number: signal.signal(number, self._remember) for number in SIGNALS}
+        self._before = _handled_by(self._remember)
         return self
 
     def __exit__(
@@ -57,6 +57,13 @@ class Interruption:
             signal.signal(number, handler)
 
 
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
+    """Handle the signals, but not a hang-up that `nohup` ignores; return the handlers before."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    numbers = [number for number in SIGNALS if number != signal.SIGHUP or not ignored]
+    return {number: signal.signal(number, handler) for number in numbers}
+
+
 class SignalError(Exception):
     """A signal came; the argument is it."""
 
@@ -68,7 +75,7 @@ def signals_raised() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise SignalError(signal.Signals(number))
 
-    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    before = _handled_by(stop)
     try:
         yield
     finally:

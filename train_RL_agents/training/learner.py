@@ -157,6 +157,8 @@ class Learner:
         Raises:
             ValueError: it comes from other worlds, stages or sizes.
         """
+        if state["current"] not in (0, 1):
+            raise ValueError(f"the current buffer is {state['current']!r}: it is 0 or 1")
         self.stepper.parity = state["current"]
         self.env.load_state_dict(state["env"])
         for own, saved in zip(self.stepper.now.frames, state["frames"], strict=True):

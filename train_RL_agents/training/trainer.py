@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -108,15 +108,18 @@ class TorchRLTrainer:
 
     @contextmanager
     def records(self) -> Iterator[None]:
-        """Write the run's records; closes their files on leaving."""
+        """Write the run's records; closes their files on leaving, whatever ends the run."""
         self.receiver = AnalysisReceiver(
             self.output_dir if self.processes.first else None,
             headline=self.config.log.tensorboard == "headline",
         )
         try:
             yield
-        finally:
-            self.receiver.close()
+        except BaseException:
+            with suppress(OSError):  # what ended the run is to be told, not what follows from it
+                self.receiver.close()
+            raise
+        self.receiver.close()
 
     def show_start(self) -> None:
         """Show the command and the settings of this start in TensorBoard."""
@@ -347,7 +350,7 @@ class TorchRLTrainer:
             CheckpointError: it is missing, damaged, of a run with other processes, or of one whose
                 records are not in the output folder.
         """
-        state = checkpoint.load(path)
+        state = checkpoint.load_run(path)
         if state.get("processes") != self.processes.size:
             raise CheckpointError(
                 f"{path} belongs to {state.get('processes')} processes, not "
@@ -360,16 +363,16 @@ class TorchRLTrainer:
                 f"{path}: put the run's files back, and give --resume the run's own folder"
             )
         own = state if self.processes.first else self._load_own(state["step"])
-        if own["counters"]["logged_step"] != state["counters"]["logged_step"]:
+        if own["counters"].get("logged_step") != state["counters"].get("logged_step"):
             raise CheckpointError(
                 f"the parts of {path} were saved at different moments: give an older checkpoint"
             )
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])
-        except (ValueError, RuntimeError, KeyError) as error:
+            self.counters, self.started = Counters(**own["counters"]), True
+        except checkpoint.FOREIGN as error:
             raise CheckpointError(f"{path} does not fit its settings: {error}") from error
-        self.counters, self.started = Counters(**own["counters"]), True
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
         self.processes.wait()  # all have taken over their parts, so nothing later is needed
@@ -382,7 +385,7 @@ class TorchRLTrainer:
                 self.counters.best_success = Counters.best_success
 
     def _load_own(self, step: int) -> dict[str, Any]:
-        return checkpoint.load(self.checkpoints.path(step, self.processes.rank))
+        return checkpoint.load_run(self.checkpoints.path(step, self.processes.rank))
 
     def leave(self, interruption: Interruption) -> None:
         """Save and end the run; whoever started it says how to go on.

@@ -156,6 +156,9 @@ struct CartPole {
     add(Stat::kReturnSum, sum), add(Stat::kLengthSum, length);
   }
 
+  template <class V, class S, class P>
+  MN_HD static void advance(const S&, const P&, int, Mask<V>) {}
+
   /// All four numbers uniform in [-start, start).
   template <class T>
   MN_HD static int place(const State<T>& s, const Params<T>& p, const RandomStream<T>& random,

@@ -16,9 +16,11 @@
 
 #ifdef __CUDACC__
 #define MN_HD __host__ __device__ __forceinline__
+#define MN_HD_APART __host__ __device__ __noinline__
 #define MN_UNROLL _Pragma("unroll")
 #else
 #define MN_HD inline __attribute__((always_inline))
+#define MN_HD_APART __attribute__((noinline))
 #define MN_UNROLL _Pragma("GCC unroll 16")
 #endif
 

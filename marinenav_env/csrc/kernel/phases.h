@@ -137,7 +137,7 @@ MN_HD void for_lanes(int left, const Body& body) {
   }
 }
 
-/// Rewards, ends and statistics of a decision, world by world.
+/// Rewards, ends and statistics of a decision, world by world, and what it changes besides robots.
 template <class Env, class V>
 struct JudgePhase {
   using Value = V;
@@ -194,6 +194,7 @@ struct JudgePhase {
     auto step = load_int<V>(s.world_at(World::kStep, w));
     step = select(running, step + 1, step);
     store_int<V>(s.world_at(World::kStep, w), step);
+    Env::template advance<V>(s, p, w, running);
     auto terminated = negate(alive);
     if (p.episode.stop_on_collision > T(0)) terminated = either(terminated, failed);
     terminated = both(running, terminated);

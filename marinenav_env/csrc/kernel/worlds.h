@@ -47,6 +47,7 @@ template <class Env, class T>
 struct Worlds {
   using Real = T;
   using Robot = typename Env::Robot;
+  using World = typename Env::World;
   int worlds, stride, robots, stages;
   T* robot;
   int32_t *status, *bad, *world;

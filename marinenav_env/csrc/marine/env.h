@@ -1,14 +1,15 @@
-// A marine environment, composed of a vessel, a sensor, a task and what moves the water.
+// A marine environment, composed of a vessel, a sensor, a task and parts.
 //
 //   Vessel  its fields, parameters, actions, and how a decision moves it    (vessels/)
 //   Sensor  its tables, parameters, and the observation of what is around   (sensors/)
 //   Task    goals, reward, ends and statistics                              (task.h)
-//   Water   tables, parameters, placement and flow; all flows add up        (water/)
+//   Part    whatever moves or disturbs vessels: water, wind, faults        (water/component.h)
 #pragma once
 
 #include "kernel/run.h"
 #include "marine/placement.h"
 #include "marine/sensors/nearest_objects.h"
+#include "marine/water/component.h"
 
 namespace marinenav {
 
@@ -37,6 +38,28 @@ struct MarineIntegratePhase {
     }
   }
 
+  /// The vessel of the worlds from w on: everywhere as the parameters say, unless disturbed.
+  template <bool kDisturbed, class = void>
+  struct VariedVessel {
+    const typename Vessel::template Params<T>& vessel;
+    V rate = splat<V>(T(1));
+    MN_HD VariedVessel(const typename Env::template State<T>&,
+                       const typename Env::template Params<T>& p, int)
+        : vessel(p.vessel) {}
+  };
+  template <class Void>
+  struct VariedVessel<true, Void> {
+    typename Vessel::template Params<V> vessel;
+    V rate = splat<V>(T(1));
+    MN_HD VariedVessel(const typename Env::template State<T>& s,
+                       const typename Env::template Params<T>& p, int w) {
+      const V one = splat<V>(T(1));
+      HullFactors<V> by{one, one, one, one, one};
+      Env::vary(s, p, w, by, rate);
+      vessel.vary(p.vessel, by);
+    }
+  };
+
   /// One robot's decision under way.
   struct Decision {
     Mask<V> alive;
@@ -44,12 +67,15 @@ struct MarineIntegratePhase {
     V goal_x, goal_y, distance_before;
   };
 
-  MN_HD Decision begin(int r, int w) const {
+  template <bool kDisturbed>
+  MN_HD Decision begin(int r, int w, V rate) const {
     Decision d;
     d.alive = is_set(load_int<V>(s.status_at(r, w)), kAlive);
     V command[Vessel::kContinuous];
     Int<V> bad;
     load_command(r, w, command, bad);
+    if constexpr (kDisturbed)
+      for (V& number : command) number = number * rate;
     const auto bad_before = load_int<V>(s.bad_at(r, w));
     store_int<V>(s.bad_at(r, w), select(d.alive, bad_before + bad, bad_before));
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
@@ -73,39 +99,56 @@ struct MarineIntegratePhase {
   }
 
   /// Robots r..r+N-1 substep by substep: lanes overlap their chains of dependent operations.
-  template <int N>
+  template <int N, bool kDisturbed>
   MN_HD void decide(int r, int w) const {
     bool some = false;
     MN_UNROLL
     for (int n = 0; n < N; ++n)
       some = some || any(is_set(load_int<V>(s.status_at(r + n, w)), kAlive));
     if (!some) return;
+    const VariedVessel<kDisturbed> varied(s, p, w);
     Decision d[N];
     MN_UNROLL
-    for (int n = 0; n < N; ++n) d[n] = begin(r + n, w);
+    for (int n = 0; n < N; ++n) d[n] = begin<kDisturbed>(r + n, w, varied.rate);
     const int substeps = static_cast<int>(p.vessel.substeps);
     for (int i = 0; i < substeps; ++i) {
       MN_UNROLL
       for (int n = 0; n < N; ++n) {
         auto& vessel = d[n].vessel;
+        const T elapsed = static_cast<T>(i + 1) * p.vessel.dt;
         const Vec2<V> flow = Env::template flow<V>(s, p, w, vessel.motion.x, vessel.motion.y);
-        Vessel::substep(p.vessel, flow, vessel);
+        if (kDisturbed && Env::drives(p)) {
+          Vessel::drive(p.vessel, vessel, [&](auto& thrust) {
+            Env::drive(s, p, r + n, w, elapsed, thrust);
+          });
+        }
+        Vessel::substep(varied.vessel, flow, vessel, [&](const Hull<V>& hull, Force<V>& force) {
+          if constexpr (kDisturbed) Env::push(s, p, w, elapsed, hull, force);
+        });
       }
     }
     MN_UNROLL
     for (int n = 0; n < N; ++n) end(r + n, w, d[n]);
   }
 
-  MN_HD void operator()(int r, int w) const {
+  template <bool kDisturbed>
+  MN_HD void decide_some(int r, int w) const {
     if constexpr (kLaneCount<V> == 1) {
-      decide<1>(r, w);
+      decide<1, kDisturbed>(r, w);
     } else if (r % 2 == 0) {  // the even robot takes its neighbour along
-      r + 1 < s.robots ? decide<2>(r, w) : decide<1>(r, w);
+      r + 1 < s.robots ? decide<2, kDisturbed>(r, w) : decide<1, kDisturbed>(r, w);
     }
+  }
+
+  /// Out of line, so that code for disturbances does not slow down steps without any.
+  MN_HD_APART void decide_disturbed(int r, int w) const { decide_some<true>(r, w); }
+
+  MN_HD void operator()(int r, int w) const {
+    Env::disturbs(p) ? decide_disturbed(r, w) : decide_some<false>(r, w);
   }
 };
 
-template <class Vessel_, class Sensor, class Task, class... Water>
+template <class Vessel_, class Sensor, class Task, class... Part>
 struct MarineEnv {
   using Vessel = Vessel_;
   using Robot = typename Task::template Robot<typename Vessel::Field>;
@@ -127,17 +170,17 @@ struct MarineEnv {
   static TensorSpecs state() {
     // m, m, m (0: empty slot)
     const TensorSpecs buoy = {{"buoy", Number::kReal, {3, "buoys", "stride"}, "x y radius"}};
-    return joined({world_specs<MarineEnv>(), buoy, Water::specs()...});
+    return joined({world_specs<MarineEnv>(), buoy, Sensor::state(), Part::specs()...});
   }
   static TensorSpecs tables() { return joined({stage_specs<MarineEnv>(), Sensor::tables()}); }
 
   template <class T>
-  struct State : Worlds<MarineEnv, T>, Sensor::template View<T>, Water::template View<T>... {
+  struct State : Worlds<MarineEnv, T>, Sensor::template View<T>, Part::template View<T>... {
     int buoys;
     T* buoy;
 
     explicit State(const Tables& t)
-        : Worlds<MarineEnv, T>(t), Sensor::template View<T>(t), Water::template View<T>(t)...,
+        : Worlds<MarineEnv, T>(t), Sensor::template View<T>(t), Part::template View<T>(t)...,
           buoys(t.size("buoys")), buoy(t.at<T>("buoy")) {}
     MN_HD T* buoy_at(int field, int b, int w) const {
       return buoy + (static_cast<int64_t>(field) * buoys + b) * this->stride + w;
@@ -145,7 +188,7 @@ struct MarineEnv {
   };
 
   template <class T>
-  struct Params : Sensor::template Groups<T>, Task::template Groups<T>, Water::template Groups<T>... {
+  struct Params : Sensor::template Groups<T>, Task::template Groups<T>, Part::template Groups<T>... {
     typename Vessel::template Params<T> vessel;
     EpisodeParams<T> episode;
 
@@ -154,11 +197,12 @@ struct MarineEnv {
       visit("vessel", vessel), visit("episode", episode);
       Sensor::template Groups<T>::each_group(visit);
       Task::template Groups<T>::each_group(visit);
-      (Water::template Groups<T>::each_group(visit), ...);
+      (Part::template Groups<T>::each_group(visit), ...);
     }
     void derive(const Params<double>& exact) {
       vessel.derive(exact.vessel);
       Sensor::template Groups<T>::derive(exact);
+      (Part::template Groups<T>::derive(exact), ...);
     }
   };
 
@@ -197,13 +241,53 @@ struct MarineEnv {
   /// Water velocity (m/s, world frame) at a position.
   template <class V, class S, class P>
   MN_HD static Vec2<V> flow(const S& s, const P& p, int w, V x, V y) {
-    return (Water::template flow<V>(s, p, w, x, y) + ...);
+    Vec2<V> sum{splat<V>(Scalar<V>(0)), splat<V>(Scalar<V>(0))};
+    (Part::flow(s, p, w, x, y, sum), ...);
+    return sum;
+  }
+
+  /// Whether hulls feel anything but the flow and their own thrusters.
+  template <class P>
+  MN_HD static bool disturbs(const P& p) {
+    return (Part::disturbs(p) || ...);
+  }
+
+  /// Adds to a force what pushes a hull `elapsed` seconds into the decision.
+  template <class V, class S, class P>
+  MN_HD static void push(const S& s, const P& p, int w, Scalar<V> elapsed, const Hull<V>& hull,
+                         Force<V>& force) {
+    ((Part::disturbs(p) ? Part::push(s, p, w, elapsed, hull, force) : void()), ...);
+  }
+
+  /// Whether thrusters give anything but what they are told.
+  template <class P>
+  MN_HD static bool drives(const P& p) {
+    return (Part::drives(p) || ...);
+  }
+
+  /// Changes what the thrusters of robot r give `elapsed` seconds into the decision, N.
+  template <class V, int N, class S, class P>
+  MN_HD static void drive(const S& s, const P& p, int r, int w, Scalar<V> elapsed, V (&thrust)[N]) {
+    ((Part::drives(p) ? Part::drive(s, p, r, w, elapsed, thrust) : void()), ...);
+  }
+
+  /// Changes the factors of hulls, and of the rates at which thrusts change.
+  template <class V, class S, class P>
+  MN_HD static void vary(const S& s, const P& p, int w, HullFactors<V>& by, V& rate) {
+    ((Part::disturbs(p) ? Part::vary(s, p, w, by, rate) : void()), ...);
+  }
+
+  /// What a decision changes besides robots.
+  template <class V, class S, class P>
+  MN_HD static void advance(const S& s, const P& p, int w, Mask<V> running) {
+    Sensor::template advance<V>(s, p, w, running);
+    (Part::template advance<V>(s, p, w, running), ...);
   }
 
   /// Whether a disc touches something solid in the water.
   template <class Placement, class T>
   MN_HD static bool water_touches(const Placement& placement, T x, T y, T radius) {
-    return (Water::touches(placement, x, y, radius) || ...);
+    return (Part::touches(placement, x, y, radius) || ...);
   }
 
   template <class V>
@@ -225,9 +309,10 @@ struct MarineEnv {
                          int w, const T* stage) {
     Placement<MarineEnv, T> placement{s, p, random, w};
     placement.place_robots(stage);
-    (Water::place(placement, stage), ...);
+    (Part::place(placement, stage), ...);
     placement.place_buoys(stage);
     placement.release_robots();
+    Sensor::place(placement);
     return placement.robots;
   }
 };

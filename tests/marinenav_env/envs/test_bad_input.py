@@ -47,6 +47,24 @@ ENVIRONMENTS = {
         {"stages": (Stage(3, 0, 0, 72.2),)},
         r"stages\[0\]\.min_distance_m is 72\.2: .* at most 72\.1 m apart .* lower it or enlarge",
     ),
+    "a goal that is reached at the start": (
+        {"stages": (Stage(2, 0, 0, 2.0),)},
+        r"EnvConfig\.reward\.goal_distance is 2\.0: a goal 2\.0 m away \(stages\[0\]",
+    ),
+    "worlds as a text": ({"worlds": "3"}, "worlds is '3': give a whole number"),
+    "half a world": ({"worlds": 3.5}, r"worlds is 3\.5: give a whole number"),
+    "worlds beyond their numbers": ({"worlds": 2**40}, r"worlds is 1099511627776: .* give fewer"),
+    "half a frame": ({"stack_k": 1.5}, r"stack_k is 1\.5: give a whole number"),
+    "frames beyond memory": (
+        {"stack_k": 10**12},
+        r"worlds is 2: with stack_k 10+ they need .* GiB are free on cpu; give at most 0, or a",
+    ),
+    "half a seed": ({"seed": 1.5}, r"seed is 1\.5: give a whole number"),
+    "a stage that is a number": ({"stages": [1]}, r"stages\[0\] is 1: give a section"),
+    "parameters that are a pair": ({"config": (1, 2)}, r"config is \(1, 2\): give 7 values"),
+    "a device that is a number": ({"device": 5}, "device is '5': use 'cpu' or 'cuda'"),
+    "a device that is none": ({"device": "cpu:x"}, "device is 'cpu:x' .*: use 'cpu'"),
+    "slots that are a number": ({"slots": 5}, "slots is 5: give 3 numbers, robots"),
     "no stage": ({"stages": ()}, r"stages is \(\): give at least one stage"),
     "too many robots": (
         {
@@ -146,3 +164,28 @@ def test_published_settings_can_be_placed_and_are_looked_at_once():
     looked = place_trial_worlds.cache_info().misses
     MarineNavEnv(1, stages=stages, config=EnvConfig(episode=EpisodeConfig(max_steps=9)))
     assert place_trial_worlds.cache_info().misses == looked
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("stage", 6, r"'world\.stage' has 0 to 6, which is not within 0 to 5"),
+        ("stage", -1, r"'world\.stage' has -1 to"),
+        ("robots", 6, r"'world\.robots' has .* to 6, .* 0 to 5"),
+        ("buoys", 2**30, r"'world\.buoys' has"),
+        ("vortices", -7, r"'world\.vortices' has -7"),
+        ("step", -1, r"'world\.step' has -1"),
+        ("end", 3, r"'world\.end' has .* to 3"),
+    ],
+)
+def test_counts_out_of_range_reach_no_memory(name, value, message):
+    """A state that a checkpoint from elsewhere holds: the core indexes by it."""
+    env = MarineNavEnv(4)
+    env.reset()
+    before, state = env.state_dict(), env.state_dict()
+    row = env.kernel_spec.fields("world").index(name)
+    state["world"][row, 2] = value
+    with pytest.raises(ValueError, match=message):
+        env.load_state_dict(state)
+    assert all(torch.equal(env.state_dict()[key], kept) for key, kept in before.items())
+    env.load_state_dict(before)

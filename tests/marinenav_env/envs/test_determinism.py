@@ -5,7 +5,15 @@ import torch
 
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record, same_bits
+from tests.marinenav_env.rollouts import (
+    CROWDED,
+    SPARSE,
+    actions,
+    eventful,
+    record,
+    rough,
+    same_bits,
+)
 
 STEPS = 250
 
@@ -36,9 +44,10 @@ def threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("config", [eventful(), rough(eventful())], ids=["calm", "rough"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_world_does_not_depend_on_its_batch(device, dtype):
-    options = {"device": device, "dtype": dtype}
+def test_a_world_does_not_depend_on_its_batch(device, dtype, config):
+    options = {"device": device, "dtype": dtype, "config": config}
     whole = record(make_env(53, 100, **options), STEPS)
     assert whole["terminated"].any()
     assert whole["truncated"].any()

@@ -17,6 +17,7 @@ import pytest
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.state import radius_noise_table
 from marinenav_env.kernel import ops
+from tests.marinenav_env.rollouts import rough
 
 PARAMS = ops.describe("marine").pack(EnvConfig().named_numbers())
 ROOT = Path(__file__).resolve().parents[3]
@@ -109,6 +110,13 @@ def test_core_under_sanitizers(sanitized_output):
     """Functions, Philox, order of execution, lanes against scalars, bad actions."""
     print(sanitized_output)
     assert len(digests(sanitized_output)) == 3
+
+
+def test_core_with_every_disturbance(programs):
+    """The same checks while everything that may disturb a vessel does."""
+    params = ops.describe("marine").pack(rough(EnvConfig()).named_numbers())
+    result = run(programs["sanitized"], params)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("name", OTHER_BUILDS)

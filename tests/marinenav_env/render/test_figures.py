@@ -1,14 +1,16 @@
 """Figures of episodes: right way round, in the right place, with the right end."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from matplotlib.text import Annotation
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
@@ -27,7 +29,8 @@ from marinenav_env.render.geometry import (
     water_velocity,
 )
 from marinenav_env.tracks import record_tracks
-from tests.marinenav_env.rollouts import CROWDED, eventful
+from marinenav_env.water import StreamConfig, WindConfig
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, eventful
 
 EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
 FILES = sorted(EPISODES.glob("*.json"))
@@ -138,6 +141,36 @@ def test_current_inside_a_core_grows_with_the_distance():
     points = scene.vortices[0, :2] + np.array([[0.0, 0.0], [0.25, 0.0], [0.5, 0.0], [1.0, 0.0]])
     speed = np.linalg.norm(water_velocity(scene.vortices, scene.config, points), axis=-1)
     np.testing.assert_allclose(speed, [0.0, 1.5, 3.0, 1.5], atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def rough_scene() -> Scene:
+    """An episode in a wind of 5 m/s to the east and a current of 0.3 m/s to the north."""
+    config = replace(
+        eventful(),
+        wind=WindConfig(speed=(5.0, 5.0), direction=(0.5 * np.pi, 0.5 * np.pi)),
+        stream=StreamConfig(speed=(0.3, 0.3), direction=(0.0, 0.0)),
+    )
+    env = MarineNavEnv(2, stages=(SPARSE,), config=config)
+    tracks = record_tracks(env, lambda seen: torch.zeros(*seen.mask.shape[:2], 2), 5)
+    return scenes_of(tracks.worlds([1]), config)[0]
+
+
+def test_a_uniform_current_is_drawn_as_it_flows(rough_scene):
+    points = np.array([[1.0, 2.0], [30.0, 40.0]])
+    drawn = water_velocity(np.zeros((0, 3)), rough_scene.config, points, rough_scene.stream)
+    np.testing.assert_allclose(drawn, [[0.3, 0.0]] * 2, atol=1e-7)
+    axes = Figure().add_subplot()
+    draw_map(axes, rough_scene)
+    assert any(isinstance(part, QuadMesh) for part in axes.collections)  # the water's speed
+
+
+def test_an_arrow_shows_where_the_wind_blows(rough_scene):
+    axes = Figure().add_subplot()
+    draw_map(axes, rough_scene)
+    (arrow,) = (text for text in axes.texts if isinstance(text, Annotation))
+    np.testing.assert_allclose(np.subtract(arrow.xy, arrow.xyann), [0.1, 0.0], atol=1e-7)
+    assert any(text.get_text() == "wind 5.0 m/s" for text in axes.texts)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

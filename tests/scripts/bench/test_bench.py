@@ -11,6 +11,7 @@ from marinenav_env.kernel import ops
 from scripts.bench import machine, main
 from scripts.bench import training as bench_training
 from scripts.bench.bounds import OBSERVATION, Work, bound_of, work_of_robot_step
+from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.machine import Laps, Memory, Peaks, timed
 from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simulator
 from scripts.bench.training import (
@@ -185,11 +186,24 @@ class TestCommandLine:
         rows = list(main.cases(main.parse(["--device", "cpu"]), CPU))
         steps = {(c.worlds, c.resets, c.vortices) for c in rows if c.mode == "step"}
         assert steps == {(w, r, c) for w in main.WORLDS for r in RESETS for c in (0, 4)}
+        assert {c.disturbances for c in rows} == {"off"}
         acting = [c for c in rows if c.mode == "inference"]
         assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*main.WORLDS, 64}
         assert {c.agent for c in acting} == set(AGENTS)
         assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
         assert {c.samples_per_insert for c in rows if c.mode == "train"} == {5.1}
+
+    def test_disturbances_are_in_force_and_noted(self, capsys, tmp_path):
+        path = tmp_path / "bench.json"
+        arguments = ["--modes", "step", "--worlds", "4", "--resets", "none", "--vortices", "0"]
+        arguments += ["--quick", "--device", "cpu", "--disturbances", *DISTURBANCES]
+        assert main.main([*arguments, "--json", str(path)]) == 0
+        rows = json.loads(path.read_text())["rows"]
+        assert [row["disturbances"] for row in rows] == list(DISTURBANCES)
+        assert "disturbances: waves" in " ".join(capsys.readouterr().out.split())
+        for name in DISTURBANCES[1:]:
+            changed = Simulation(Case("step", CPU, 4, disturbances=name)).env.config
+            assert changed != training_env(), name
 
     @pytest.mark.parametrize(("operators", "taken"), [(True, "cuda"), (False, "cpu")])
     def test_takes_the_gpu_if_its_operators_are_there(self, operators, taken, monkeypatch):

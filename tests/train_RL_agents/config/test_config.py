@@ -68,6 +68,21 @@ def published(tmp_path, **changes):
         ("evaluation.episodes=[1,2]", ["evaluation.episodes is (1, 2)", "6"]),
         ("replay.capacity=100", ["updates.warmup_transitions is 5000", "replay.capacity 100"]),
         ("justaword", ["'justaword'", "key=value"]),
+        ("updates.batch_size=1e18", ["updates.batch_size is 1000000000000000000", "lower it"]),
+        ("updates.samples_per_insert=1e9", ["updates.samples_per_insert is 1", "100000 updates"]),
+        ("threads=100000", ["threads is 100000", "1024 or less"]),
+        ("worlds=1e300", ["worlds is 1e+300", "beyond any use"]),
+        ("worlds=" + "9" * 400, ["worlds is 9999", "beyond any use"]),
+        ("algorithm.gamma=" + "9" * 400, ["algorithm.gamma is 9999", "beyond any use"]),
+        ("algorithm.n_taus=1e6", ["algorithm.n_taus is 1000000", "4096 or less"]),
+        ("agent=[1]", ["agent is [1]", "AC-IQN"]),
+        ("output=5", ["output is 5", "a text"]),
+        ("algorithm=[1,2]", ["algorithm is [1, 2]", "give a section"]),
+        ("a=" + "[" * 900, ["cannot be read"]),
+        ("env.vessel.x_u=3", ["env.vessel.x_u is 3.0", "0.0 or less"]),
+        ("env.vessel.width=-2", ["env.vessel.width is -2.0", "more than 0.0"]),
+        ("env.vessel.mass=21", ["env.vessel.x_u is -100.0", "inertia 1", "more mass"]),
+        ("env.scenario.clear_radius=5", ["env.scenario.clear_radius is 5.0", "inside each other"]),
     ],
 )
 def test_wrong_settings_name_field_value_and_remedy(override, parts):
@@ -124,16 +139,36 @@ def test_wrong_published_training_file(tmp_path, changes, message):
 
 
 def test_missing_and_damaged_files(tmp_path):
-    with pytest.raises(ConfigError, match=r"no file .*gone\.yaml"):
+    with pytest.raises(ConfigError, match=r"gone\.yaml' cannot be read"):
         load_config(path=tmp_path / "gone.yaml")
     (tmp_path / "half.json").write_text('{"seed": [0, ')
-    with pytest.raises(ConfigError, match=r"half\.json is not readable"):
+    with pytest.raises(ConfigError, match=r"half\.json' is damaged"):
         load_config(path=tmp_path / "half.json")
     (tmp_path / "list.yaml").write_text("- 1\n- 2\n")
     with pytest.raises(ConfigError, match="holds no settings"):
         load_config(path=tmp_path / "list.yaml")
     with pytest.raises(ConfigError, match=r"preset is .warp.*quickstart"):
         load_config(preset="warp")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("5: 3", "key 5: give names"),
+        ("env: {5: 1}", "env has the key 5: give names"),
+        ("null: 3", "is damaged"),
+        ("agent: {a: 1}", "agent is .*: choose one of"),
+        ("output: [1, 2]", r"output is \[1, 2\]"),
+        ("a: " + "[" * 800 + "]" * 800, "is damaged"),
+        ("worlds: " + "9" * 5000, "is damaged"),
+        ('{"agent_type": "DQN", "save_dir": 5}', "output is 5"),
+        ('{"agent_type": ["DQN"]}', r"agent is \['DQN'\]"),
+    ],
+)
+def test_values_of_the_wrong_kind_in_a_file_are_named(tmp_path, content, message):
+    (tmp_path / "settings.yaml").write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        load_config(path=tmp_path / "settings.yaml")
 
 
 @pytest.mark.parametrize("name", AGENTS)

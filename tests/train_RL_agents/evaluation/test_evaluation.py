@@ -221,7 +221,7 @@ def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
 
     def returns(name, *options):
         arguments = ["--checkpoint", str(tmp_path / name), "--episodes", "4", *options]
-        (row,) = evaluate.evaluate(evaluate.parse(arguments), Console())
+        (row,), _ = evaluate.evaluate(evaluate.parse(arguments), Console())
         return row.outcomes.episode_return.tolist()
 
     neutral = returns("iqn.pt")
@@ -288,3 +288,24 @@ def test_arrays_of_no_agent(tmp_path):
     np.savez(tmp_path / "weights.npz", weight=np.ones(3))
     with pytest.raises(CheckpointError, match="fits the network of no agent"):
         load_policy(tmp_path / "weights.npz")
+
+
+def test_actions_that_are_not_finite_end_an_evaluation(monkeypatch):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 5)
+    evaluation = episodes.Evaluation(
+        PUBLISHED_STAGES[:1], (2,), seed=1, config=EnvConfig(), discrete=False
+    )
+
+    def act(observation):
+        return torch.full((*observation[0].shape[:-1], 2), float("nan"))
+
+    with pytest.raises(ValueError, match="30 actions of 6 robots were not finite numbers"):
+        evaluation.run(act)
+
+
+@pytest.mark.parametrize("option", ["--json", "--picture"])
+def test_a_missing_folder_is_told_before_the_work(tmp_path, capsys, option):
+    path = str(tmp_path / "missing" / "out")
+    with pytest.raises(SystemExit):
+        evaluate.parse(["--checkpoint", "any", option, path])
+    assert f"{option} is {path!r}: its folder is missing" in capsys.readouterr().err

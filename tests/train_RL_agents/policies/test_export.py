@@ -39,7 +39,7 @@ def torchscript_metadata(path):
 
 def onnx_metadata(path):
     properties = {entry.key: entry.value for entry in onnx.load(str(path)).metadata_props}
-    plain = ("program", "agent", "commit", "call", "dtype")
+    plain = ("program", "agent", "commit", "call", "dtype", "checksum")
     return {
         # Outside a checkout the commit is null.
         key: value if key in plain and value != "null" else json.loads(value)

@@ -8,6 +8,7 @@ import yaml
 
 from tests.train_RL_agents.agent_samples import make_agent, names_by_weights, random_observation
 from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents.policies.interface import acting_network
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.pretrained import (
     CONFIG,
@@ -16,6 +17,7 @@ from train_RL_agents.policies.pretrained import (
     WEIGHTS,
     write_pretrained,
 )
+from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
 
 
@@ -162,7 +164,7 @@ def test_damaged_shipped_folders(shipped):
     with pytest.raises(CheckpointError, match=r"weights.pt needs config.yaml and provenance.json"):
         load_policy(folder)
     (folder / CONFIG).unlink()
-    with pytest.raises(CheckpointError, match="no checkpoint of a policy"):
+    with pytest.raises(CheckpointError, match="holds no policy known here"):
         load_policy(folder)
 
 
@@ -172,5 +174,41 @@ def test_a_checkpoint_that_does_not_fit_its_settings(tmp_path):
     state = torch.load(path, weights_only=True)
     del state["model"]["networks"]["network.output_layer.bias"]
     torch.save(state, path)
-    with pytest.raises(CheckpointError, match="no checkpoint of a policy"):
+    with pytest.raises(CheckpointError, match="holds no policy known here"):
         load_policy(path)
+
+
+def spoiled(name):
+    """Return an agent of which one weight is not finite."""
+    agent = make_agent(name)
+    with torch.no_grad():
+        next(agent.actor.parameters()).view(-1)[3] = float("nan")
+    return agent
+
+
+def a_checkpoint(path):
+    save_policy(path, "DQN")
+    state = checkpoint.load(path)
+    for value in state["model"]["networks"].values():
+        value.view(-1)[0] = float("nan")
+    path.unlink()  # what was loaded is mapped from it
+    checkpoint.save(path, state)
+
+
+def published_weights(path):
+    torch.save(without_scale(spoiled("DQN").actor), path)
+
+
+def a_network(path):
+    torch.jit.script(acting_network(spoiled("DQN"), torch.float64)).save(str(path))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [(a_checkpoint, "a.pt"), (published_weights, "a.pth"), (a_network, "a.torchscript.pt")],
+)
+def test_weights_that_are_not_finite_are_refused(tmp_path, write, name):
+    write(tmp_path / name)
+    with pytest.raises(CheckpointError, match=rf"{name} holds weights that are not finite \("):
+        load_policy(tmp_path / name)

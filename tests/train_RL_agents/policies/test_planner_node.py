@@ -16,9 +16,11 @@ from torch.utils import cpp_extension
 from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, save_policy
 from train_RL_agents import export
 from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.seal import checksum
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "tests" / "csrc" / "planner_node.cpp"
+HEADER = SOURCE.with_name("sha256.h")
 # torch advises against TorchScript, which deployed planners load.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
@@ -36,7 +38,7 @@ def planner() -> Path:
         *("-ltorch", "-ltorch_cpu", "-lc10"),
     ]
     said = repr((command, torch.__version__)).encode()
-    digest = hashlib.sha256(said + SOURCE.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(said + SOURCE.read_bytes() + HEADER.read_bytes()).hexdigest()[:16]
     folder = ROOT / "build" / "planner_node"
     program = folder / f"planner_node-{digest}"
     if not program.exists():
@@ -90,7 +92,21 @@ def test_it_says_what_is_wrong(planner, tmp_path):
     path = tmp_path / "policy.pt"
     save_policy(path, "DQN")
     assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    plan = functools.partial(run, planner, tmp_path / "policy.torchscript.pt")
+    exported = tmp_path / "policy.torchscript.pt"
+    plan = functools.partial(run, planner, exported)
+    said = plan("").stderr
+    assert f"sha256 {checksum(exported.read_bytes())}" in said
+    assert "DQN of commit" in said
     assert "a line is too short: 36 numbers" in plan("1 " * 36).stderr
     assert "a line is too long" in plan("1 " * 38).stderr
     assert plan("1 " * 37).returncode == 0
+    content = exported.read_bytes()
+    for place in (len(content) // 2, len(content) - 1):
+        flipped = bytearray(content)
+        flipped[place] ^= 1
+        exported.write_bytes(flipped)
+        refused = plan("1 " * 37)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "is damaged: export it again" in refused.stderr
+    exported.write_bytes(content.replace(b"marinenav-sha256:", b"-" * 17))
+    assert "carries no checksum" in plan("1 " * 37).stderr

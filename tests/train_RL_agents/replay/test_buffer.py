@@ -1,7 +1,6 @@
 """What the replay stores and returns: windows, who is sampled, resuming, refusals."""
 
 import functools
-import math
 
 import pytest
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
+from marinenav_env.kernel import memory
 from tests.host_reads import no_host_reads
 from train_RL_agents.replay import layout
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
@@ -381,9 +381,9 @@ def test_too_large_a_capacity_is_refused_before_it_is_allocated(monkeypatch) -> 
     with pytest.raises(ConfigError, match=r"replay\.capacity is 1000.*give at most"):
         small_replay(1, capacity=10**15)
     needed = small_replay(100).nbytes
-    monkeypatch.setattr(layout, "free_bytes", lambda device: needed)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: needed)
     small_replay(100)
-    monkeypatch.setattr(layout, "free_bytes", lambda device: needed - 1)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: needed - 1)
     with pytest.raises(ConfigError, match=r"replay\.capacity is 100: .*give at most 89"):
         small_replay(100)
 
@@ -391,26 +391,11 @@ def test_too_large_a_capacity_is_refused_before_it_is_allocated(monkeypatch) -> 
 def test_processes_share_the_free_memory_of_a_device(monkeypatch) -> None:
     replay = small_replay(100)
     size = replay.nbytes
-    monkeypatch.setattr(layout, "free_bytes", lambda device: 2 * size)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 2 * size)
     check = functools.partial(layout.check_memory, replay.config, replay.layout, CPU)
     check(processes=2)
     with pytest.raises(ConfigError, match=r"for each of 3 processes; give at most 60"):
         check(processes=3)
-
-
-def test_free_memory_is_plausible(device: str) -> None:
-    assert 2**28 < layout.free_bytes(torch.device(device)) < 2**50
-
-
-def test_free_memory_is_what_a_container_may_still_take(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(layout, "CONTAINER", tmp_path)
-    unlimited = layout.container_bytes(tmp_path)
-    (tmp_path / "memory.current").write_text("900000\n")
-    (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 300000\nslab 1\n")
-    (tmp_path / "memory.max").write_text("max\n")
-    assert layout.container_bytes(tmp_path) == unlimited == math.inf
-    (tmp_path / "memory.max").write_text("1000000\n")
-    assert layout.free_bytes(CPU) == 1_000_000 - 900_000 + 300_000
 
 
 @pytest.mark.parametrize("wrong", range(7))
@@ -431,3 +416,14 @@ def test_a_state_of_another_replay_is_refused() -> None:
         small_replay(11, 2, 3).load_state_dict(state)
     with pytest.raises(ValueError, match="same worlds, robots"):
         small_replay(10, 3, 2).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("position", 10), ("position", -1), ("filled", 11), ("new_weight", -1), ("weights", 2**62)],
+)
+def test_a_state_that_points_outside_the_replay_is_refused(name: str, value: int) -> None:
+    state = small_replay(10, 2, 3).state_dict()
+    state[name] = torch.full_like(state[name], value)
+    with pytest.raises(ValueError, match=f"the saved replay's {name} has {value} to {value}"):
+        small_replay(10, 2, 3).load_state_dict(state)

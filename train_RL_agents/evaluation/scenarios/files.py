@@ -11,6 +11,7 @@ import yaml
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import Episode, read_episode
 from marinenav_env.fields import ConfigError, build, nearest
+from marinenav_env.files import read_parsed
 from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel, Vortex
 from train_RL_agents.evaluation.scenarios.sets import named_sets
 
@@ -42,10 +43,7 @@ def read_scenarios(path: Path) -> list[Scenario]:
     """
     if path.suffix == ".json":
         return [scenario_of(read_episode(path), path.stem)]
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"scenario file {str(path)!r} cannot be read ({error})") from error
+    content = read_parsed(path, yaml.safe_load, "give one of YAML", "scenario file")
     entries = content if isinstance(content, list) else [content]
     if not entries:
         raise ConfigError(f"scenario file {str(path)!r} is empty: give at least one scenario")

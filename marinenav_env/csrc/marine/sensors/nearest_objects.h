@@ -13,7 +13,8 @@ constexpr int kObjects = 5;  // nearest objects in an observation
 constexpr int kObjectFeatures = 5;
 
 #define MN_PERCEPTION_PARAMS(X, XS) \
-  X(range) X(angle) X(position_std) X(velocity_std) X(radius_mean_ratio)
+  X(range) X(angle) X(position_std) X(velocity_std) X(radius_mean_ratio)                        \
+  X(miss) X(dropout) X(delay) XS(noise_factor, 2)
 MN_PARAMS(ListedPerceptionParams, MN_PERCEPTION_PARAMS)
 #undef MN_PERCEPTION_PARAMS
 
@@ -24,6 +25,13 @@ struct PerceptionParams : ListedPerceptionParams<T> {
   // An object at distance d is in view if x >= d * cos(angle / 2): all of them for a full circle.
   void derive(const PerceptionParams<double>& p) {
     cos_half_angle = static_cast<T>(std::cos(0.5 * p.angle));
+  }
+
+  MN_HD bool varies() const { return !(noise_factor_is(0) && noise_factor_is(1)); }
+  MN_HD bool noise_factor_is(int end) const { return this->noise_factor[end] == T(1); }
+  /// Whether anything may go wrong with the sensor.
+  MN_HD bool faulty() const {
+    return this->miss > T(0) || this->dropout > T(0) || this->delay > T(0) || varies();
   }
 };
 
@@ -64,9 +72,11 @@ struct TrueObject {
 
 /// Sensor noise: N(0, std) on position and velocity in the world frame; radius times
 /// mean_ratio + (1 - mean_ratio) * vonMises(0, kappa) / pi.
-template <class V, class S, class P, class T = Scalar<V>>
+template <class V, class S, class P, class Factor, class T = Scalar<V>>
 MN_HD TrueObject<V> add_noise(const P& p, const S& s, const Philox4<UInt<V>>& bits,
-                              const TrueObject<V>& o) {
+                              const TrueObject<V>& o, const Factor& factor) {
+  const auto position_std = p.perception.position_std * factor;
+  const auto velocity_std = p.perception.velocity_std * factor;
   const NormalPair<V> position = normal_pair<V>(bits.w0, bits.w1);
   const NormalPair<V> velocity = normal_pair<V>(bits.w2, bits.w3);
   // The uniforms above use the top 24 bits of each word; the low bytes make a fifth number.
@@ -78,8 +88,8 @@ MN_HD TrueObject<V> add_noise(const P& p, const S& s, const Philox4<UInt<V>>& bi
   const V high = gather(s.radius_noise + 1, index);
   const V radius_factor = (low + (high - low) * fraction) * (T(1) - p.perception.radius_mean_ratio) +
                           p.perception.radius_mean_ratio;
-  return {o.x + position.first * p.perception.position_std, o.y + position.second * p.perception.position_std,
-          o.vx + velocity.first * p.perception.velocity_std, o.vy + velocity.second * p.perception.velocity_std,
+  return {o.x + position.first * position_std, o.y + position.second * position_std,
+          o.vx + velocity.first * velocity_std, o.vy + velocity.second * velocity_std,
           o.radius * radius_factor};
 }
 
@@ -89,9 +99,10 @@ struct Observer {
   V x, y, cos, sin;
 };
 
-/// Sees one object: into the list if detected, and true where it is detected and touched.
+/// Sees one object: into the list if detected and not missed, and true where it is detected and
+/// touched.
 template <class V, class P, class T = Scalar<V>>
-MN_HD Mask<V> sense(const P& p, const Observer<V>& self, Mask<V> present,
+MN_HD Mask<V> sense(const P& p, const Observer<V>& self, Mask<V> present, Mask<V> shown,
                     const TrueObject<V>& truth, const TrueObject<V>& seen,
                     ObjectList<V>& list) {
   const V dx = seen.x - self.x;
@@ -102,7 +113,7 @@ MN_HD Mask<V> sense(const P& p, const Observer<V>& self, Mask<V> present,
   const V distance = square_root(o.px * o.px + o.py * o.py);
   const auto detected = both(present, both(distance <= seen.radius + p.perception.range,
                                            o.px >= distance * p.perception.cos_half_angle));
-  insert(list, select(detected, distance - seen.radius, splat<V>(kUnseen<T>)), o);
+  insert(list, select(both(detected, shown), distance - seen.radius, splat<V>(kUnseen<T>)), o);
   const V true_dx = truth.x - self.x;
   const V true_dy = truth.y - self.y;
   const V reach = truth.radius + p.vessel.radius;
@@ -147,8 +158,41 @@ MN_HD Candidate<V> candidate(const S& s, const P& p, const RandomStream<V>& rand
           counter};
 }
 
+/// What goes wrong with the sensor of robot r in a decision.
+template <class V>
+struct SensorFaults {
+  Mask<V> blind, late;
+  V noise_factor;
+
+  template <class S, class P, class T = Scalar<V>>
+  MN_HD SensorFaults(const S& s, const P& p, const RandomStream<V>& random, int r, int w) {
+    const auto bits = random.draw(Purpose::kBlind, r, 0);
+    blind = uniform<V>(bits.w0) < splat<V>(p.perception.dropout);
+    late = uniform<V>(bits.w1) < splat<V>(p.perception.delay);
+    noise_factor = load<V>(s.sensor + w);
+  }
+
+  /// Object `index` as a late sensor has it: where it was when the decision began.
+  template <class S, class T = Scalar<V>>
+  MN_HD TrueObject<V> delayed(const S& s, int r, int w, int index, const TrueObject<V>& o) const {
+    const int other = index - s.buoys, j = other < r ? other : other + 1;
+    if (index < s.buoys || j >= s.robots) return o;
+    auto past = [&](int field, V now) {
+      return select(late, load<V>(s.past_at(field, j, w)), now);
+    };
+    return {past(0, o.x), past(1, o.y), past(2, o.vx), past(3, o.vy), o.radius};
+  }
+
+  /// Where object `index` is not overlooked.
+  template <class P, class T = Scalar<V>>
+  MN_HD Mask<V> shows(const P& p, const RandomStream<V>& random, int r, int index) const {
+    const auto bits = random.draw(Purpose::kMiss, r, index);
+    return negate(either(blind, uniform<V>(bits.w0) < splat<V>(p.perception.miss)));
+  }
+};
+
 /// Looks around: fills `list` and returns where the robot touches a detected object.
-template <class V, class S, class P, class T = Scalar<V>>
+template <bool kFaulty, class V, class S, class P, class T = Scalar<V>>
 MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
                           const Observer<V>& self, int r, int w, ObjectList<V>& list) {
   constexpr int N = kTogether<V>;
@@ -160,6 +204,13 @@ MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
     list.object[k] = {zero, zero, zero, zero, zero};
   }
   auto contact = zero > zero;
+  const auto faults = [&] {
+    if constexpr (kFaulty) {
+      return SensorFaults<V>(s, p, random, r, w);
+    } else {
+      return 0;
+    }
+  }();
   // Buoys first: on equal distance they are listed before robots.
   for (int first = 0; first < s.buoys + s.robots - 1; first += N) {
     Candidate<V> object[N];
@@ -176,8 +227,17 @@ MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
     MN_UNROLL
     for (int n = 0; n < N; ++n) {
       const TrueObject<V>& truth = object[n].truth;
-      const TrueObject<V> seen = noisy ? add_noise(p, s, bits[n], truth) : truth;
-      contact = either(contact, sense(p, self, object[n].present, truth, seen, list));
+      const auto& present = object[n].present;
+      if constexpr (kFaulty) {
+        const TrueObject<V> known = faults.delayed(s, r, w, first + n, truth);
+        const TrueObject<V> seen =
+            noisy ? add_noise(p, s, bits[n], known, faults.noise_factor) : known;
+        const auto shown = faults.shows(p, random, r, first + n);
+        contact = either(contact, sense(p, self, present, shown, truth, seen, list));
+      } else {
+        const TrueObject<V> seen = noisy ? add_noise(p, s, bits[n], truth, T(1)) : truth;
+        contact = either(contact, sense(p, self, present, present, truth, seen, list));
+      }
     }
   }
   return contact;
@@ -228,11 +288,45 @@ struct NearestObjects {
     void derive(const Groups<double>& exact) { perception.derive(exact.perception); }
   };
 
+  static TensorSpecs state() {
+    // of the episode; vessels when the decision began: m, m, m/s, m/s
+    return {{"sensor", Number::kReal, {1, "stride"}, "noise_factor"},
+            {"past", Number::kReal, {4, "robots", "stride"}, "x y vx vy"}};
+  }
+
   template <class T>
   struct View {
     const T* radius_noise;
-    explicit View(const Tables& t) : radius_noise(t.at<T>("radius_noise")) {}
+    T *sensor, *past;
+    int past_robots, past_stride;
+    explicit View(const Tables& t)
+        : radius_noise(t.at<T>("radius_noise")), sensor(t.at<T>("sensor")), past(t.at<T>("past")),
+          past_robots(t.size("robots")), past_stride(t.size("stride")) {}
+    MN_HD T* past_at(int field, int r, int w) const {
+      return past + (int64_t{field} * past_robots + r) * past_stride + w;
+    }
   };
+
+  /// Keeps where vessels are, for a late sensor.
+  template <class V, class S>
+  MN_HD static void keep(const S& s, int w) {
+    using F = typename S::Robot;
+    const int fields[] = {F::kX, F::kY, F::kVx, F::kVy};
+    for (int r = 0; r < s.robots; ++r)
+      for (int i = 0; i < 4; ++i)
+        store(s.past_at(i, r, w), load<V>(s.robot_at(fields[i], r, w)));
+  }
+  template <class V, class S, class P>
+  MN_HD static void advance(const S& s, const P& p, int w, Mask<V>) {
+    if (p.perception.delay > 0) keep<V>(s, w);
+  }
+  template <class Placement>
+  MN_HD static void place(const Placement& place) {
+    const auto& range = place.p.perception.noise_factor;
+    const Philox4<uint32_t> bits = place.random.draw(Purpose::kNoiseFactor, 0, 0);
+    place.s.sensor[place.w] = between(range[0], range[1], bits.w0);
+    if (place.p.perception.delay > 0) keep<typename Placement::Real>(place.s, place.w);
+  }
 
   /// What a sighting says besides the observation: contact, and the COLREGs' angle.
   template <class V>
@@ -246,8 +340,25 @@ struct NearestObjects {
   MN_HD static Sighting<V> observe(const S& s, const P& p, const RandomStream<V>& random,
                                    const Observer<V>& self, V u, V v, int r, int w,
                                    const Put& put) {
+    return p.perception.faulty() ? observe_faulty<V>(s, p, random, self, u, v, r, w, put)
+                                 : observe_list<false, V>(s, p, random, self, u, v, r, w, put);
+  }
+
+  /// Out of line, so that code for faults does not slow down a sensor without any.
+  template <class V, class S, class P, class Put>
+  MN_HD_APART static Sighting<V> observe_faulty(const S& s, const P& p,
+                                                const RandomStream<V>& random,
+                                                const Observer<V>& self, const V& u, const V& v,
+                                                int r, int w, const Put& put) {
+    return observe_list<true, V>(s, p, random, self, u, v, r, w, put);
+  }
+
+  template <bool kFaulty, class V, class S, class P, class Put, class T = Scalar<V>>
+  MN_HD static Sighting<V> observe_list(const S& s, const P& p, const RandomStream<V>& random,
+                                        const Observer<V>& self, V u, V v, int r, int w,
+                                        const Put& put) {
     ObjectList<V> near;
-    const auto contact = look_around(s, p, random, self, r, w, near);
+    const auto contact = look_around<kFaulty>(s, p, random, self, r, w, near);
     const V phi = colregs_angle(p, near, u, v);
     const V zero = splat<V>(T(0)), one = splat<V>(T(1));
     MN_UNROLL

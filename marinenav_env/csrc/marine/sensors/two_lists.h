@@ -24,6 +24,7 @@ struct TwoLists {
              "p_x p_y v_x v_y"}};
   }
   static TensorSpecs tables() { return {}; }
+  static TensorSpecs state() { return {}; }
 
   template <class T>
   struct Groups {
@@ -39,6 +40,11 @@ struct TwoLists {
   struct View {
     explicit View(const Tables&) {}
   };
+
+  template <class V, class S, class P>
+  MN_HD static void advance(const S&, const P&, int, Mask<V>) {}
+  template <class Placement>
+  MN_HD static void place(const Placement&) {}
 
   template <class V>
   struct Sighting {

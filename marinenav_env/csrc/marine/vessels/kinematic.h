@@ -5,7 +5,7 @@
 #include "kernel/functions.h"
 #include "kernel/params.h"
 #include "kernel/views.h"
-#include "marine/vec2.h"
+#include "marine/water/component.h"
 
 namespace marinenav {
 
@@ -32,7 +32,7 @@ struct KinematicVessel {
   static constexpr const char* kFieldNames = MN_KINEMATIC_FIELDS(MN_NAME);
 
   // Acceleration and turn rate, or the product of kRateChoices each, accelerations outermost.
-  static constexpr int kContinuous = 2;
+  static constexpr int kContinuous = 2, kThrusters = 0;
   static constexpr int kDiscrete = kRateChoices * kRateChoices;
 
   template <class T>
@@ -40,6 +40,13 @@ struct KinematicVessel {
     T decision_time;  // s, dt * substeps
 
     void derive(const Params<double>& v) { decision_time = static_cast<T>(v.dt * v.substeps); }
+
+    /// Has neither mass nor damping to vary.
+    template <class S>
+    MN_HD void vary(const Params<S>& p, const HullFactors<T>&) {
+      this->spread(p);
+      decision_time = T{} + p.decision_time;
+    }
   };
 
   /// Acceleration (m/s^2) and turn rate (rad/s) of robot `row` = w * R + r; false if the action
@@ -83,9 +90,14 @@ struct KinematicVessel {
             rates[0], rates[1]};
   }
 
+  /// Has no thrusters that could fail.
+  template <class V, class P, class Fault>
+  MN_HD static void drive(const P&, Decision<V>&, const Fault&) {}
+
   /// A substep in water that flows with `flow` where the vessel is: position, speed, then heading.
-  template <class V, class T>
-  MN_HD static void substep(const Params<T>& p, const Vec2<V>& flow, Decision<V>& d) {
+  /// Forces do not move it.
+  template <class V, class P, class Push, class T = Scalar<V>>
+  MN_HD static void substep(const P& p, const Vec2<V>& flow, Decision<V>& d, const Push&) {
     Motion<V>& m = d.motion;
     const SinCos<V> h = sincos_of(m.heading);
     m.vx = m.speed * h.cos + flow.x;
@@ -93,7 +105,7 @@ struct KinematicVessel {
     m.x = m.x + m.vx * p.dt;
     m.y = m.y + m.vy * p.dt;
     const V speed = m.speed + (d.acceleration - m.speed * p.drag) * p.dt;
-    m.speed = smaller(larger(speed, splat<V>(T(0))), splat<V>(p.max_speed));
+    m.speed = smaller(larger(speed, splat<V>(T(0))), V{} + p.max_speed);
     const V turn = splat<V>(T(2) * kPi<T>);
     V heading = m.heading + d.turn_rate * p.dt;
     heading = select(heading < splat<V>(T(0)), heading + turn, heading);

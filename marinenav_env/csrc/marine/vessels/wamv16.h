@@ -5,7 +5,7 @@
 #include "kernel/functions.h"
 #include "kernel/params.h"
 #include "kernel/views.h"
-#include "marine/vec2.h"
+#include "marine/water/component.h"
 
 namespace marinenav {
 
@@ -40,7 +40,7 @@ struct Wamv16 {
   static constexpr const char* kFieldNames = MN_WAMV16_FIELDS(MN_NAME);
 
   // Thrust rates of both sides, or the product of kThrustChoices each, left outermost.
-  static constexpr int kContinuous = 2;
+  static constexpr int kContinuous = 2, kThrusters = 2;
   static constexpr int kDiscrete = kThrustChoices * kThrustChoices;
 
   template <class T>
@@ -60,6 +60,26 @@ struct Wamv16 {
       inv_rr = static_cast<T>(yy / det);
       decision_time = static_cast<T>(v.dt * v.substeps);
     }
+
+    /// Masses and damping in lanes that vary from these by the factors of a vessel.
+    template <class S>
+    MN_HD void vary(const Params<S>& p, const HullFactors<T>& by) {
+      this->spread(p);
+      this->mass = this->mass * by.mass, this->izz = this->izz * by.mass;
+      this->n_dot_r = this->n_dot_r * by.added_inertia;
+      this->x_u = this->x_u * by.surge, this->x_uu = this->x_uu * by.surge;
+      this->y_v = this->y_v * by.sway, this->y_vv = this->y_vv * by.sway;
+      this->y_r = this->y_r * by.sway, this->y_rv = this->y_rv * by.sway;
+      this->y_vr = this->y_vr * by.sway, this->y_rr = this->y_rr * by.sway;
+      this->n_r = this->n_r * by.yaw, this->n_rr = this->n_rr * by.yaw;
+      this->n_v = this->n_v * by.yaw, this->n_vv = this->n_vv * by.yaw;
+      this->n_rv = this->n_rv * by.yaw, this->n_vr = this->n_vr * by.yaw;
+      const T yy = this->mass - this->y_dot_v, rr = this->izz - this->n_dot_r;
+      const T det = yy * rr - this->y_dot_r * this->n_dot_v;
+      inverse_mass_x = S(1) / (this->mass - this->x_dot_u);
+      inv_yy = rr / det, inv_yr = this->y_dot_r / det;
+      inv_ry = this->n_dot_v / det, inv_rr = yy / det;
+    }
   };
 
   /// Motion state, world frame.
@@ -70,14 +90,8 @@ struct Wamv16 {
     V vx, vy, yaw;
   };
 
-  /// Propeller forces in the body frame: surge N, sway N, yaw N m.
-  template <class V>
-  struct Thrust {
-    V surge, sway, yaw;
-  };
-
   template <class V, class T = Scalar<V>>
-  MN_HD static Thrust<V> thrust_of(const Params<T>& p, V left, V right, V left_angle,
+  MN_HD static Force<V> thrust_of(const Params<T>& p, V left, V right, V left_angle,
                                    V right_angle) {
     const SinCos<V> l = sincos_of(left_angle);
     const SinCos<V> r = sincos_of(right_angle);
@@ -92,8 +106,8 @@ struct Wamv16 {
     V u, v, r;
   };
 
-  template <class V, class T = Scalar<V>>
-  MN_HD static Acceleration<V> acceleration_of(const Params<T>& p, const Thrust<V>& tau, V u, V v,
+  template <class V, class P>
+  MN_HD static Acceleration<V> acceleration_of(const P& p, const Force<V>& tau, V u, V v,
                                                V u_r, V v_r, V r) {
     const V abs_v = absolute(v_r);
     const V abs_r = absolute(r);
@@ -133,7 +147,8 @@ struct Wamv16 {
   struct Decision {
     Motion<V> motion;
     V left, right;  // thrusts after the change
-    Thrust<V> tau;
+    V left_angle, right_angle;
+    Force<V> tau;
   };
 
   /// `field(number)` reads the vessel's fields.
@@ -148,20 +163,30 @@ struct Wamv16 {
     const V low = splat<V>(p.min_thrust), high = splat<V>(p.max_thrust);
     d.left = smaller(larger(field(Field::kLeftThrust) + rates[0] * p.decision_time, low), high);
     d.right = smaller(larger(field(Field::kRightThrust) + rates[1] * p.decision_time, low), high);
-    d.tau = thrust_of<V>(p, d.left, d.right, field(Field::kLeftAngle), field(Field::kRightAngle));
+    d.left_angle = field(Field::kLeftAngle), d.right_angle = field(Field::kRightAngle);
+    d.tau = thrust_of<V>(p, d.left, d.right, d.left_angle, d.right_angle);
     return d;
   }
 
-  /// A substep in water that flows with `flow` where the vessel is.
-  template <class V, class T>
-  MN_HD static void substep(const Params<T>& p, const Vec2<V>& flow, Decision<V>& d) {
+  /// Lets `fault(thrusts)` change what the thrusters give, not what they were told.
+  template <class V, class T, class Fault>
+  MN_HD static void drive(const Params<T>& p, Decision<V>& d, const Fault& fault) {
+    V thrust[kThrusters] = {d.left, d.right};
+    fault(thrust);
+    d.tau = thrust_of<V>(p, thrust[0], thrust[1], d.left_angle, d.right_angle);
+  }
+
+  /// A substep in water that flows with `flow` where the vessel is; `push(hull, force)` adds forces.
+  template <class V, class P, class Push>
+  MN_HD static void substep(const P& p, const Vec2<V>& flow, Decision<V>& d,
+                            const Push& push) {
     advance_pose(p, flow, d.motion);
-    advance_velocity(p, d.tau, d.motion);
+    advance_velocity(p, d.tau, d.motion, push);
   }
 
   /// First half: velocity over ground from the current here, then position and heading.
-  template <class V, class T>
-  MN_HD static void advance_pose(const Params<T>& p, const Vec2<V>& flow, Motion<V>& m) {
+  template <class V, class P, class T = Scalar<V>>
+  MN_HD static void advance_pose(const P& p, const Vec2<V>& flow, Motion<V>& m) {
     m.vx = m.vx_water + flow.x;
     m.vy = m.vy_water + flow.y;
     m.yaw = m.yaw_water;
@@ -174,13 +199,14 @@ struct Wamv16 {
   }
 
   /// Second half: acceleration at the advanced heading; velocity over ground keeps its value.
-  template <class V, class T>
-  MN_HD static void advance_velocity(const Params<T>& p, const Thrust<V>& tau, Motion<V>& m) {
+  template <class V, class P, class Push>
+  MN_HD static void advance_velocity(const P& p, Force<V> tau, Motion<V>& m, const Push& push) {
     const SinCos<V> h = sincos_of(m.heading);
     const V u_r = h.cos * m.vx_water + h.sin * m.vy_water;
     const V v_r = h.cos * m.vy_water - h.sin * m.vx_water;
     const V u = h.cos * m.vx + h.sin * m.vy;
     const V v = h.cos * m.vy - h.sin * m.vx;
+    push(Hull<V>{m.x, m.y, h, u, v}, tau);
     const Acceleration<V> a = acceleration_of(p, tau, u, v, u_r, v_r, m.yaw);
     const V u_next = u_r + a.u * p.dt;
     const V v_next = v_r + a.v * p.dt;

@@ -5,7 +5,7 @@
 #include "kernel/params.h"
 #include "kernel/tables.h"
 #include "marine/purposes.h"
-#include "marine/vec2.h"
+#include "marine/water/component.h"
 
 namespace marinenav {
 
@@ -14,7 +14,7 @@ namespace marinenav {
 MN_PARAMS(VortexParams, MN_VORTEX_PARAMS)
 #undef MN_VORTEX_PARAMS
 
-struct Vortices {
+struct Vortices : Component {
   template <class T>
   struct Groups {
     VortexParams<T> current;
@@ -22,6 +22,7 @@ struct Vortices {
     void each_group(const Visit& visit) {
       visit("current", current);
     }
+    void derive(const Groups<double>&) {}
   };
 
   static TensorSpecs specs() {
@@ -43,10 +44,8 @@ struct Vortices {
     }
   };
 
-  /// Water velocity (m/s, world frame) at a position: all vortices add up.
   template <class V, class Params, class T = Scalar<V>>
-  MN_HD static Vec2<V> flow(const View<T>& s, const Params& p, int w, V x, V y) {
-    Vec2<V> flow{splat<V>(T(0)), splat<V>(T(0))};
+  MN_HD static void flow(const View<T>& s, const Params& p, int w, V x, V y, Vec2<V>& sum) {
     const T core2 = p.current.core_radius * p.current.core_radius;
     for (int c = 0; c < s.vortices; ++c) {
       const V dx = load<V>(s.vortex_at(0, c, w)) - x;
@@ -54,10 +53,9 @@ struct Vortices {
       const V gamma = load<V>(s.vortex_at(2, c, w)) * (T(0.5) / kPi<T>);
       // Speed Gamma/(2 pi d) outside and Gamma d/(2 pi r^2) inside, times the unit vector / d.
       const V per_metre = gamma / larger(dx * dx + dy * dy, splat<V>(core2));
-      flow.x = flow.x - dy * per_metre;
-      flow.y = flow.y + dx * per_metre;
+      sum.x = sum.x - dy * per_metre;
+      sum.y = sum.y + dx * per_metre;
     }
-    return flow;
   }
 
   /// Whether a vortex may lie here: in the map, apart from starts, goals and other vortices.

@@ -133,7 +133,7 @@ def vessel(**changes):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("vessels: [", "cannot be read"),
+        ("vessels: [", "is damaged"),
         ([], "is empty"),
         ("", "give a section with the keys name, vessels"),
         ({"name": "a"}, "missing 1 required positional argument: 'vessels'"),

@@ -1,0 +1,48 @@
+"""What may go wrong with a vessel, and how vessels differ: off by default.
+
+Ranges are drawn from uniformly; two equal ends fix the value.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, fields
+
+from marinenav_env.fields import Settings, check_ranges, setting
+
+project = functools.partial(setting, source="this project")
+factor = functools.partial(setting, (1.0, 1.0), unit="-", source="this project", above=0.0, count=2)
+
+
+@dataclass(frozen=True)
+class ThrusterConfig(Settings):
+    """Thrusters that lag behind what they are told, and thrusters that are lost."""
+
+    lag: float = project(0.0, unit="s", low=0.0)
+    """Time in which a thrust makes up for 63 % of the difference to what it was told."""
+    loss_probability: float = project(0.0, unit="-", low=0.0, high=1.0)
+    """Of losing one of the two thrusters, for every robot and episode."""
+    loss_time: tuple[float, ...] = project((0.0, 0.0), unit="s", low=0.0, count=2)
+    """Range of the time into the episode at which it is lost."""
+
+    def check(self) -> None:
+        """Refuse a range that ends before it begins."""
+        check_ranges(self, "loss_time")
+
+
+@dataclass(frozen=True)
+class VariationConfig(Settings):
+    """Ranges of factors on a vessel, drawn for every world and episode."""
+
+    mass: tuple[float, ...] = factor()  # and yaw inertia
+    added_inertia: tuple[float, ...] = factor()  # of vessel.n_dot_r
+    surge_damping: tuple[float, ...] = factor()
+    sway_damping: tuple[float, ...] = factor()
+    yaw_damping: tuple[float, ...] = factor()
+    left_thrust: tuple[float, ...] = factor()
+    right_thrust: tuple[float, ...] = factor()
+    thrust_rate: tuple[float, ...] = factor()
+
+    def check(self) -> None:
+        """Refuse ranges that end before they begin."""
+        check_ranges(self, *(field.name for field in fields(self)))

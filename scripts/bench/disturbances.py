@@ -1,0 +1,28 @@
+"""What disturbs the vessels of a row: nothing, one thing, or everything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from marinenav_env.config import TaskConfig
+from marinenav_env.faults import ThrusterConfig, VariationConfig
+from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
+
+PARTS = {
+    "wind": WindConfig(speed=(0.0, 6.0), gust_std=2.0),
+    "stream": StreamConfig(speed=(0.0, 0.3)),
+    "waves": WavesConfig(height=0.2),
+    "thrusters": ThrusterConfig(lag=0.3, loss_probability=0.1, loss_time=(0.0, 30.0)),
+    "variation": VariationConfig(mass=(0.8, 1.2), surge_damping=(0.7, 1.3)),
+}
+SENSOR = {"miss": 0.1, "dropout": 0.05, "delay": 0.25, "noise_factor": (0.5, 2.0)}
+DISTURBANCES = ("off", *PARTS, "sensor", "all")
+
+
+def disturbed(config: TaskConfig, name: str) -> TaskConfig:
+    """Return a configuration with the disturbances of that name, one of `DISTURBANCES`."""
+    parts: dict[str, Any] = {part: value for part, value in PARTS.items() if name in (part, "all")}
+    if name in ("sensor", "all"):
+        parts["perception"] = replace(config.perception, **SENSOR)
+    return replace(config, **parts)

@@ -1,0 +1,91 @@
+"""Faults of the sensor: misses, dropouts, delays and noise of varying strength."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from marinenav_env.config import EnvConfig, PerceptionConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import Stage
+
+PAIR = Stage(robots=2, vortices=0, buoys=1, min_distance_m=20.0)
+WORLDS = 2048
+
+
+def pair(device: str, **values) -> MarineNavEnv:
+    """Two vessels 10 m apart, the second passing at 2 m/s, and a buoy 5 m away; float64."""
+    perception = replace(PerceptionConfig().noiseless(), **values)
+    env = MarineNavEnv(
+        WORLDS, stages=(PAIR,), config=replace(EnvConfig(), perception=perception),
+        device=device, dtype=torch.float64,
+    )  # fmt: skip
+    env.reset_into(env.make_buffers())
+    state = env.state
+    for name in ("x", "y", "heading", "vx", "vy", "vx_water", "vy_water"):
+        state.robot_field(name).zero_()
+    state.robot_field("x")[1] = 10.0
+    state.robot_field("goal_x").fill_(1000.0)  # so that nobody arrives
+    for name in ("vy", "vy_water"):
+        state.robot_field(name)[1] = 2.0
+    state.buoy[:, 0] = torch.tensor([0.0, -5.0, 1.0], device=device)[:, None]
+    return env
+
+
+def seen(env: MarineNavEnv, decisions: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Objects and mask of the first vessels after some decisions without thrust."""
+    out = env.make_buffers()
+    action = torch.zeros(WORLDS, 2, 2, dtype=torch.float64, device=env.device)
+    for _ in range(decisions):
+        env.step_into(action, out, out)
+    return out.obs.objects[:, 0].cpu(), out.obs.mask[:, 0].cpu()
+
+
+def test_objects_are_missed_one_by_one(device):
+    _, mask = seen(pair(device, miss=0.3))
+    count = mask.sum(1)
+    shares = [(count == n).double().mean().item() for n in range(3)]
+    assert shares == pytest.approx([0.09, 0.42, 0.49], abs=0.04)
+
+
+def test_a_dropout_hides_everything(device):
+    _, mask = seen(pair(device, dropout=0.3))
+    count = mask.sum(1)
+    assert (count == 0).double().mean().item() == pytest.approx(0.3, abs=0.04)
+    assert ((count == 0) | (count == 2)).all()
+
+
+def test_a_missed_contact_still_counts(device):
+    env = pair(device, miss=1.0)
+    env.state.robot_field("x")[1] = 1.0
+    _, mask = seen(env)
+    assert not mask.any()
+    assert (env.state.robot_field("contact")[0, :WORLDS] == 1.0).all()
+
+
+def test_a_late_sensor_shows_the_decision_before(device):
+    """The other vessel moves in each decision; half of the sensors have its place before."""
+    env = pair(device, delay=0.5)
+    before = None
+    for _ in range(2):
+        objects, _ = seen(env)
+        now = env.state.robot_field("y")[1, 0].item()
+        if before is not None:
+            at = objects[:, 1, 1]
+            late = (at - before).abs() < 1e-9
+            assert late.double().mean().item() == pytest.approx(0.5, abs=0.04)
+            assert (at[~late] - now).abs().max() < 1e-9
+            assert (objects[:, 0, 1] + 5.0).abs().max() < 1e-9  # the buoy
+        before = now
+
+
+def test_noise_varies_between_worlds(device):
+    """A factor of 2 doubles the deviation of a position; one of 0 leaves none."""
+    objects, _ = seen(pair(device, position_std=0.05, noise_factor=(2.0, 2.0)))
+    assert objects[:, 0, 1].std().item() == pytest.approx(0.1, rel=0.1)
+    env = pair(device, position_std=0.05, noise_factor=(0.0, 4.0))
+    objects, _ = seen(env)
+    factor = env.state.sensor[0, :WORLDS].cpu()
+    assert factor.mean().item() == pytest.approx(2.0, abs=0.1)
+    error = (objects[:, 0, 1] + 5.0) / factor / 0.05
+    assert error.std().item() == pytest.approx(1.0, rel=0.1)

@@ -1,0 +1,91 @@
+"""Files from elsewhere that hold something else: one kind of error, which names the file."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents import train
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.torchscript import METADATA
+from train_RL_agents.run import checkpoint
+from train_RL_agents.run.checkpoint import RUN_STATE, CheckpointError
+
+
+class Passes(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def saved(value):
+    return lambda path: torch.save(value, path)
+
+
+def arrays(*values):
+    return lambda path: np.savez(path, **{f"a{i}": value for i, value in enumerate(values)})
+
+
+def described(text):
+    def write(path):
+        torch.jit.save(torch.jit.script(Passes()), str(path), _extra_files={METADATA: text})
+
+    return write
+
+
+def policy(**parts):
+    def write(path):
+        save_policy(path, "DQN")
+        state = checkpoint.load(path)
+        model = {**state["model"], **parts.pop("model", {})}
+        path.unlink()
+        checkpoint.save(path, {**state, "model": model, **parts})
+
+    return write
+
+
+FILES = {
+    "a torch file as arrays": ("a.npz", saved({"a": torch.ones(2)})),
+    "texts": ("a.npz", arrays(np.array(["x", "y"]))),
+    "objects": ("a.npz", arrays(np.array([{}], dtype=object))),
+    "one array": ("a.npz", lambda path: np.save(path.open("wb"), np.ones(3))),
+    "numbers as names": ("a.pth", saved({1: torch.ones(2)})),
+    "a list": ("a.pth", saved([1, 2])),
+    "settings that are a list": ("a.pt", policy(config=[1])),
+    "settings with numbers as names": ("a.pt", policy(config={1: 2})),
+    "a step that is a text": ("a.pt", policy(step="x")),
+    "networks that are a number": ("a.pt", policy(model={"networks": 5})),
+    "an optimizer that is a number": ("a.pt", policy(model={"optimizer": 5})),
+    "a description that is a list": ("a.pt", described("[1]")),
+    "a description of lists": ("a.pt", described(json.dumps({"config": [1], "origin": [1]}))),
+    "a deep description": ("a.pt", described("[" * 100_000)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.parametrize("case", FILES)
+def test_a_file_that_holds_something_else_is_named(tmp_path, case):
+    name, write = FILES[case]
+    write(tmp_path / name)
+    with pytest.raises(CheckpointError, match=name):
+        load_policy(tmp_path / name)
+
+
+@pytest.mark.usefixtures("short_evaluations")
+@pytest.mark.parametrize("part", [*RUN_STATE, "learner.replay", "learner.env", "counters.x"])
+def test_a_run_is_not_resumed_from_something_else(tmp_path, finished, capsys, part):
+    newest = checkpoint.newest(finished)
+    state = checkpoint.load(newest)
+    section, _, key = part.partition(".")
+    state[section] = {**state[section], key: [1]} if key else [1]
+    (tmp_path / "checkpoints").mkdir()
+    path = tmp_path / "checkpoints" / newest.name
+    checkpoint.save(path, state)
+    for file in finished.glob("*.*"):
+        if file.is_file() and file.name != "evaluation.json":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    assert train.main(["--resume", str(tmp_path)]) == 1
+    assert str(path) in capsys.readouterr().err
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before

@@ -1,0 +1,70 @@
+"""Damaged exports are refused, whatever bit is flipped, and whoever reads them."""
+
+import hashlib
+import random
+
+import onnx
+import pytest
+
+from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents import evaluate, export
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.seal import DIGITS, MARK, checksum
+from train_RL_agents.run.checkpoint import CheckpointError
+
+# torch advises against TorchScript, which deployed planners load.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+FLIPS = 60
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    path = tmp_path_factory.mktemp("policy") / "policy.pt"
+    save_policy(path, "DQN")
+    for form in ("torchscript", "onnx"):
+        assert export.main(["--checkpoint", str(path), "--format", form]) == 0
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".torchscript.pt", ".onnx"])
+def test_the_checksum_is_what_the_documented_rule_gives(policy, suffix):
+    content = policy.with_suffix(suffix).read_bytes()
+    head, mark, digest = content.rpartition(b"marinenav-sha256:")
+    whole = head + mark + b"0" * 64 + digest[64:]
+    assert hashlib.sha256(whole).hexdigest().encode() == digest[:64]
+    assert checksum(content) == digest[:64].decode()
+    content = bytearray(content)
+    content[len(content) // 2] ^= 1
+    with pytest.raises(ValueError, match="its checksum is"):
+        checksum(bytes(content))
+
+
+def test_onnx_metadata_name_the_checksum(policy):
+    file = policy.with_suffix(".onnx")
+    said = {entry.key: entry.value for entry in onnx.load(str(file)).metadata_props}
+    assert said["checksum"] == MARK.decode() + checksum(file.read_bytes())
+
+
+def test_no_flipped_bit_goes_unnoticed(policy, tmp_path):
+    content, draw = policy.with_suffix(".torchscript.pt").read_bytes(), random.Random(0)
+    assert read_policy(policy.with_suffix(".torchscript.pt")).origin["sha256"] == checksum(content)
+    # Those in the mark itself leave a file without a checksum, whose parts are whole.
+    places = draw.sample(range(len(content) - DIGITS - len(MARK)), FLIPS)
+    for place in [*places, len(content) - 1]:
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << draw.randrange(8)
+        (tmp_path / "flipped.pt").write_bytes(flipped)
+        with pytest.raises(CheckpointError, match="damaged"):
+            load_policy(tmp_path / "flipped.pt")
+    assert evaluate.main(["--checkpoint", str(tmp_path / "flipped.pt"), "--episodes", "1"]) == 1
+
+
+def test_a_flipped_bit_of_a_file_without_a_checksum_is_noticed(policy, tmp_path):
+    content = policy.with_suffix(".torchscript.pt").read_bytes().replace(MARK, b"-" * len(MARK))
+    (tmp_path / "earlier.pt").write_bytes(content)
+    assert read_policy(tmp_path / "earlier.pt").origin["sha256"] is None
+    flipped = bytearray(content)
+    flipped[len(content) // 2] ^= 1
+    (tmp_path / "earlier.pt").write_bytes(flipped)
+    with pytest.raises(CheckpointError, match="bad checksum"):
+        load_policy(tmp_path / "earlier.pt")

@@ -1,0 +1,87 @@
+"""Two programs never work in one run's folder."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from marinenav_env.fields import ConfigError
+from tests.train_RL_agents.short_runs import TINY, command, environment
+from train_RL_agents import train
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.run import checkpoint
+from train_RL_agents.run.lock import LOCK, sole_use
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.run.lock import sole_use
+with sole_use(Path(sys.argv[1]), Processes()):
+    print("in", flush=True)
+    time.sleep(1000)
+"""
+
+
+def test_the_holder_is_named_until_it_dies(tmp_path):
+    folder = tmp_path / "run"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder)], env=environment(), stdout=subprocess.PIPE
+    )
+    assert holder.stdout.readline() == b"in\n"
+    for arguments in (["--output", str(folder), *TINY], ["--resume", str(folder)]):
+        with pytest.raises(ConfigError, match=f"is in use by process {holder.pid} on "):
+            (train.resume if "--resume" in arguments else train.start)(
+                train.parse(arguments), Processes()
+            )
+    assert os.listdir(folder) == [LOCK]
+    holder.kill()
+    holder.wait()
+    with sole_use(folder, Processes()):
+        assert f"process {os.getpid()} " in (folder / LOCK).read_text()
+    assert os.listdir(folder) == []
+
+
+def test_a_lock_removed_between_opening_and_locking_is_not_taken(tmp_path, monkeypatch):
+    flock, left = fcntl.flock, iter((True, False))
+
+    def late(file, how):
+        if next(left):
+            (tmp_path / LOCK).unlink()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with sole_use(tmp_path, Processes()):
+        assert f"process {os.getpid()} " in (tmp_path / LOCK).read_text()
+
+
+def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch, capsys):
+    def without(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    with sole_use(tmp_path, Processes()):
+        pass
+    assert "cannot be locked ([Errno 95]" in capsys.readouterr().err
+
+
+def test_resume_of_a_running_run_is_refused(tmp_path, capsys):
+    running = subprocess.Popen(
+        command(tmp_path, "total_steps=10_000_000"), env=environment(), stderr=subprocess.DEVNULL
+    )
+    try:
+        while not (tmp_path / "metrics.jsonl").exists() or not checkpoint.saved_steps(
+            tmp_path / "checkpoints"
+        ):
+            time.sleep(0.05)
+            assert running.poll() is None
+        newest = checkpoint.newest(tmp_path)
+        for place in (tmp_path, tmp_path / "checkpoints", newest):
+            assert train.main(["--resume", str(place)]) == 1
+            assert f"is in use by process {running.pid}" in capsys.readouterr().err
+    finally:
+        running.kill()
+        running.wait()

@@ -1,0 +1,118 @@
+"""A shielded policy as an evaluation calls it, and how often its shield acted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import ConfigError, plain
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.policies.shield.shield import Shield
+
+COUNTS = ("decisions", "unsafe", "changed", "no_safe_plan")
+
+
+class Acting(nn.Module):
+    """A function from observations to actions, as a module."""
+
+    def __init__(self, act: Callable[[Any], Tensor]) -> None:
+        super().__init__()
+        self.act = act
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the actions."""
+        return self.act(observation)
+
+
+class ShieldedPolicy:
+    """A policy with its shield, called with an observation, that counts on the device.
+
+    Args:
+        act: the policy.
+        env: of the vessel that acts.
+        config: of the shield.
+        discrete: whether the policy gives action indices.
+        device: where it acts.
+    """
+
+    def __init__(
+        self,
+        act: Callable[[Any], Tensor],
+        env: EnvConfig,
+        config: ShieldConfig,
+        *,
+        discrete: bool,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.config = config
+        self.shield = Shield(Acting(act), env, config, discrete=discrete).to(device)
+        self._counts = torch.zeros(len(COUNTS), dtype=torch.int64, device=device)
+
+    @torch.no_grad()
+    def __call__(self, observation: Observation) -> Tensor:
+        """Return the actions `[...]` or `[..., 2]` of an observation `[..., ...]`."""
+        guarded = self.shield(tuple(observation))
+        goal, margin = observation[0][..., :2], self.config.margin_m
+        # Vessels that are under way; the rows of others are zero.
+        under_way = torch.linalg.vector_norm(goal, dim=-1) > self.shield.goal_distance
+        changed = guarded.action != guarded.proposed
+        changed = changed if self.shield.discrete else changed.any(-1)
+        unsafe = guarded.predicted < margin
+        flags = (under_way, unsafe, changed, unsafe & (guarded.clearance < margin))
+        self._counts += torch.stack([(flag & under_way).sum() for flag in flags])
+        return guarded.action
+
+    def report(self) -> dict[str, Any]:
+        """Return the settings and what was counted until now, as JSON values; it reads the device.
+
+        ``decisions`` is their number, the others are shares of it: ``unsafe`` where the policy's
+        own plan fell below the margin, ``changed`` where another action was taken, and
+        ``no_safe_plan`` where the plan taken fell below it.
+        """
+        decisions, *others = self._counts.tolist()
+        shares = (count / max(decisions, 1) for count in others)
+        counted = dict(zip(COUNTS, (decisions, *shares), strict=True))
+        return {"settings": plain(self.config), **counted}
+
+
+def shield_agent(
+    agent: Agent,
+    config: TrainConfig,
+    shield: ShieldConfig,
+    act: Callable[[Any], Tensor] | None = None,
+) -> ShieldedPolicy:
+    """Return an agent's policy with a shield.
+
+    Args:
+        agent: of the marine environment.
+        config: its settings.
+        shield: settings of the shield.
+        act: another way for the agent to act than as deployed.
+
+    Raises:
+        ConfigError: the agent observes several decisions, which the shield does not predict, or is
+            of another task.
+    """
+    if config.stack_k > 1:
+        raise ConfigError(
+            f"stack_k is {config.stack_k}: the shield takes policies that observe one decision"
+        )
+    if not isinstance(config.env, EnvConfig):
+        raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
+    kind: dict[str, Any] = {"discrete": agent.discrete, "device": agent.device}
+    return ShieldedPolicy(act or agent.act, config.env, shield, **kind)
+
+
+def describe_report(report: dict[str, Any]) -> str:
+    """Return `ShieldedPolicy.report` in words."""
+    return (
+        "shield: {decisions} decisions, {unsafe:.2%} unsafe as the policy planned, {changed:.2%} "
+        "changed, {no_safe_plan:.2%} without a safe plan"
+    ).format(**report)

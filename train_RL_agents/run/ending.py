@@ -1,0 +1,80 @@
+"""How a command ends: what is said of whatever ended it, also when nobody listens any more."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import torch
+
+from train_RL_agents.device.distributed import ProcessLostError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_MEMORY = ("can't allocate memory", "out of memory")
+"""In messages of torch, which on a CPU raises a plain RuntimeError."""
+
+
+class EndedRunError(RuntimeError):
+    """The machine ended a run; the message says why, what is saved and how to go on."""
+
+
+def failure_of_machine(error: Exception) -> str | None:
+    """Return what to tell the user, with the remedy, if memory, disk or a process gave out."""
+    text = str(error)
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and any(words in text for words in NO_MEMORY)
+    ):
+        first = text.splitlines()[0] if text else "no memory"
+        return (
+            f"the memory is full ({first}): lower worlds, replay.capacity, updates.batch_size or "
+            "the episodes of evaluation"
+        )
+    if isinstance(error, OSError) and error.errno in FULL:
+        return f"the disk is full ({text}): make room, or lower checkpoint.keep"
+    return text if isinstance(error, OSError | ProcessLostError) else None
+
+
+class ClosableStream:
+    """A text stream whose reader may go away: from then on nothing is written any more."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text if somebody reads it."""
+        with self._may_fail():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush if somebody reads it."""
+        with self._may_fail():
+            self._stream.flush()
+
+    @contextmanager
+    def _may_fail(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # its buffer would be tried again at the end of the program
+            with Path(os.devnull).open("w") as nowhere:
+                os.dup2(nowhere.fileno(), self._stream.fileno())
+
+
+@contextmanager
+def output_may_close() -> Iterator[None]:
+    """While entered, a closed pipe or a full device behind stdout and stderr ends nothing."""
+    out, err = (cast(TextIO, ClosableStream(stream)) for stream in (sys.stdout, sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            yield
+        finally:
+            out.flush()
+            err.flush()

@@ -1,0 +1,87 @@
+"""One program at a time works in a run's folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from marinenav_env.fields import ConfigError
+from train_RL_agents.device.distributed import Processes
+
+LOCK = ".lock"
+
+
+@contextmanager
+def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
+    """While entered, no other program enters this folder; its death gives it free.
+
+    The first process takes the lock for all. On a file system without locks it warns and goes on.
+
+    Args:
+        folder: of a run or a sweep; made if missing.
+        processes: the processes that train together.
+
+    Raises:
+        ConfigError: another program is in it, or the folder cannot be written to.
+    """
+    file, refusal = None, ""
+    if processes.first:
+        try:
+            file = _taken(folder)
+        except ConfigError as error:
+            refusal = str(error)
+    try:
+        refusal, *_ = processes.gather(refusal)
+        if refusal:
+            raise ConfigError(refusal)
+        yield
+    finally:
+        if file is not None:
+            (folder / LOCK).unlink(missing_ok=True)
+            file.close()
+
+
+def _taken(folder: Path) -> IO[str]:
+    """Return the file whose lock is ours."""
+    path = folder / LOCK
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+        _lock(file, folder)
+        if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            file.close()  # the holder before has removed it meanwhile
+            return _taken(folder)
+        file.truncate(0)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now}")
+        file.flush()
+    except OSError as error:
+        raise ConfigError(
+            f"output is {str(folder)!r}, and it is no folder to write to ({error}): give another "
+            "one with --output"
+        ) from error
+    return file
+
+
+def _lock(file: IO[str], folder: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.seek(0)
+        holder = file.read() or "another process"
+        file.close()
+        raise ConfigError(
+            f"{str(folder)!r} is in use by {holder}: wait for it, or stop it"
+        ) from error
+    except OSError as error:
+        print(
+            f"warning: {str(folder)!r} cannot be locked ({error}): start no second run in it",
+            file=sys.stderr,
+        )
