@@ -154,12 +154,13 @@ def evaluate(
     console.print(said, markup=False, highlight=False, soft_wrap=True)
 
     def run(act: Policy, title: str) -> tuple[Results, dict[str, Any] | None]:
-        guarded = shield and shield_agent(agent, config, shield, act)
+        guarded = shield_agent(agent, config, shield, act) if shield else None
         results = evaluation.run(guarded or act)
         print_results(results, title, console)
-        report = guarded and guarded.report()
-        if report:
-            console.print(describe_report(report))
+        if guarded is None:
+            return results, None
+        report = guarded.report()
+        console.print(describe_report(report))
         return results, report
 
     title = f"{agent.name}, episodes of seed {arguments.seed}"

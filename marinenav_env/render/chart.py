@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -293,7 +295,7 @@ def _draw_wind(axes: Axes, wind: np.ndarray) -> None:
         arrowprops={"arrowstyle": "-|>", "color": WIND_INK, "lw": 1.6},
         zorder=8,
     )
-    below = {"transform": axes.transAxes, "ha": "center", "va": "top", "zorder": 8}
+    below: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "top", "zorder": 8}
     axes.text(0.09, 0.86, f"wind {speed:.1f} m/s", fontsize=7, color=WIND_INK, **below)
 
 

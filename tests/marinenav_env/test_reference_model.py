@@ -15,7 +15,7 @@ from tests.marinenav_env.reference_model import NEAREST, Hull, move, observe, tu
 WORLDS, STEPS = 24, 3
 STAGE = Stage(robots=4, vortices=2, buoys=3, min_distance_m=20.0)
 PLACEMENT = ("scenario", "episode")
-"""Groups without a part in a decision. Noise is compared in tests/marinenav_env/envs/test_noise.py."""
+"""Groups without a part in a decision; tests/marinenav_env/envs/test_noise.py compares noise."""
 ZEROS = {"N s": 60.0, "N s^2/m": 90.0, "N s^2": 90.0, "kg m": 40.0}
 """By unit, the size of what is 0 as published."""
 

@@ -106,8 +106,9 @@ def shield_agent(
         )
     if not isinstance(config.env, EnvConfig):
         raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
-    kind: dict[str, Any] = {"discrete": agent.discrete, "device": agent.device}
-    return ShieldedPolicy(act or agent.act, config.env, shield, **kind)
+    return ShieldedPolicy(
+        act or agent.act, config.env, shield, discrete=agent.discrete, device=agent.device
+    )
 
 
 def describe_report(report: dict[str, Any]) -> str:
