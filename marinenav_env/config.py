@@ -133,11 +133,20 @@ class EpisodeConfig(Settings):
 
 @dataclass(frozen=True)
 class TaskConfig(Settings):
-    """All parameters of a task, in groups; every task has a group `episode`."""
+    """All parameters of a task, in groups; `vessel`, `scenario` and `episode` are in every task."""
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def check(self) -> None:
+        """Refuse starts that overlap."""
+        self.require(
+            self.scenario.clear_radius >= 2.0 * self.vessel.radius,
+            "scenario.clear_radius",
+            f"robots would start inside each other; give two of vessel.radius "
+            f"{self.vessel.radius:.2f} or more",
+        )
 
 
 @dataclass(frozen=True)
@@ -156,15 +165,6 @@ class EnvConfig(TaskConfig):
     waves: WavesConfig = field(default_factory=WavesConfig)
     thrusters: ThrusterConfig = field(default_factory=ThrusterConfig)
     variation: VariationConfig = field(default_factory=VariationConfig)
-
-    def check(self) -> None:
-        """Refuse starts that overlap."""
-        self.require(
-            self.scenario.clear_radius >= 2.0 * self.vessel.radius,
-            "scenario.clear_radius",
-            f"robots would start inside each other; give two of vessel.radius "
-            f"{self.vessel.radius:.2f} or more",
-        )
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""

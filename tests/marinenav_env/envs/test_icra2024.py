@@ -170,5 +170,7 @@ def test_specs_and_unusable_actions(device):
 def test_impossible_parameters_are_refused():
     with pytest.raises(ConfigError, match=r"max_speed is 0\.0: give more than 0\.0"):
         Icra2024Config(vessel=KinematicVesselConfig(max_speed=0.0))
+    with pytest.raises(ConfigError, match="robots would start inside each other"):
+        Icra2024Config(vessel=KinematicVesselConfig(radius=2.6))
     with pytest.raises(ConfigError, match="20 robots do not fit"):
         make("icra2024", worlds=2, stages=(Stage(20, 0, 0, 65.0),))
