@@ -15,7 +15,11 @@ from tests.marinenav_env.reference_model import NEAREST, Hull, move, observe, tu
 WORLDS, STEPS = 24, 3
 STAGE = Stage(robots=4, vortices=2, buoys=3, min_distance_m=20.0)
 PLACEMENT = ("scenario", "episode")
-"""Groups without a part in a decision; tests/marinenav_env/envs/test_noise.py compares noise."""
+"""Groups without a part in a decision. Noise is compared in `envs/test_noise.py`."""
+DISTURBANCES = ("wind", "stream", "waves", "thrusters", "variation")
+"""Groups that stay off here; each has a test of its own in `envs`."""
+FAULTS = ("miss", "dropout", "delay", "noise_factor")
+"""Fields of the sensor that stay off."""
 ZEROS = {"N s": 60.0, "N s^2/m": 90.0, "N s^2": 90.0, "kg m": 40.0}
 """By unit, the size of what is 0 as published."""
 
@@ -27,11 +31,13 @@ def varied(draw: np.random.Generator) -> EnvConfig:
         groups = {}
         for group in dataclasses.fields(config):
             part = getattr(config, group.name)
-            if group.name in PLACEMENT:
+            if group.name in (*PLACEMENT, *DISTURBANCES):
                 continue
             values = {}
             for field in dataclasses.fields(part):
                 value = getattr(part, field.name)
+                if group.name == "perception" and field.name in FAULTS:
+                    continue
                 if isinstance(value, tuple):
                     values[field.name] = tuple(draw.uniform(-900.0, 900.0, len(value)))
                 elif isinstance(value, int):
