@@ -97,12 +97,15 @@ def shield_agent(
         act: how the agent acts, such as its own `act`.
 
     Raises:
-        ConfigError: the agent observes several decisions, which the shield does not predict.
+        ConfigError: the agent observes several decisions, which the shield does not predict, or is
+            of another task.
     """
     if config.stack_k > 1:
         raise ConfigError(
             f"stack_k is {config.stack_k}: the shield takes policies that observe one decision"
         )
+    if not isinstance(config.env, EnvConfig):
+        raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
     return ShieldedPolicy(act, config.env, shield, discrete=agent.discrete, device=agent.device)
 
 
