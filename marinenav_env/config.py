@@ -13,6 +13,7 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import PUBLISHED, Settings, check_ranges, setting
@@ -131,7 +132,25 @@ class EpisodeConfig(Settings):
 
 
 @dataclass(frozen=True)
-class EnvConfig(Settings):
+class TaskConfig(Settings):
+    """All parameters of a task, in groups; `vessel`, `scenario` and `episode` are in every task."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def check(self) -> None:
+        """Refuse starts that overlap."""
+        self.require(
+            self.scenario.clear_radius >= 2.0 * self.vessel.radius,
+            "scenario.clear_radius",
+            f"robots would start inside each other; give two of vessel.radius "
+            f"{self.vessel.radius:.2f} or more",
+        )
+
+
+@dataclass(frozen=True)
+class EnvConfig(TaskConfig):
     """All parameters of the simulator."""
 
     vessel: VesselConfig = field(default_factory=VesselConfig)
@@ -147,27 +166,23 @@ class EnvConfig(Settings):
     thrusters: ThrusterConfig = field(default_factory=ThrusterConfig)
     variation: VariationConfig = field(default_factory=VariationConfig)
 
-    def check(self) -> None:
-        """Refuse starts that overlap."""
-        self.require(
-            self.scenario.clear_radius >= 2.0 * self.vessel.radius,
-            "scenario.clear_radius",
-            f"robots would start inside each other; give two of vessel.radius "
-            f"{self.vessel.radius:.2f} or more",
-        )
-
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""
-        for group in dataclasses.fields(self):
-            part = getattr(self, group.name)
-            for entry in dataclasses.fields(part):
-                if (group.name, entry.name) == ("perception", "radius_kappa"):
-                    continue  # reaches the core as a table of quantiles
-                value = getattr(part, entry.name)
-                name = f"{group.name}.{entry.name}"
-                if isinstance(value, str):  # the core counts choices from 0
-                    value = entry.metadata["choices"].index(value)
-                if isinstance(value, tuple):
-                    yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
-                else:
-                    yield name, float(value)
+        for name, number in named_numbers(self):
+            if name != "perception.radius_kappa":  # reaches the core as a table of quantiles
+                yield name, number
+
+
+def named_numbers(config: TaskConfig) -> Iterator[tuple[str, float]]:
+    """(group.name, value) of every number in the groups of a dataclass."""
+    for group in dataclasses.fields(config):
+        part = getattr(config, group.name)
+        for entry in dataclasses.fields(part):
+            value = getattr(part, entry.name)
+            name = f"{group.name}.{entry.name}"
+            if isinstance(value, str):  # the core counts choices from 0
+                value = entry.metadata["choices"].index(value)
+            if isinstance(value, tuple):
+                yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
+            else:
+                yield name, float(value)

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.state import ROBOT_FIELDS, STATUS_ACTIVE
+from marinenav_env.envs.spec import tuple_like
+from marinenav_env.envs.state import STATUS_ACTIVE
 from marinenav_env.kernel.state import WORLD_RUNNING
 from marinenav_env.stepper import Stepper
 
@@ -106,7 +108,8 @@ class Tracks:
         by_time = ("robot", "acted", "action", "reward", "terminated", "truncated")
         parts: dict[str, Any] = {name: getattr(self, name)[:, index] for name in by_time}
         if self.observation is not None:
-            parts["observation"] = Observation(*(part[:, index] for part in self.observation))
+            chosen = (part[:, index] for part in self.observation)
+            parts["observation"] = tuple_like(self.observation, chosen)
         for name in ("stream", "wind"):
             part = getattr(self, name)
             parts[name] = part if part is None else part[index]
@@ -183,14 +186,19 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         there = slots < state.world_field(count)[:worlds, None]
         return rows[..., :worlds].permute(2, 1, 0).where(there[..., None], 0.0).contiguous()
 
-    wind = state.field("wind", "speed") * state.wind[1:3]
+    disturbances: dict[str, Tensor] = {}
+    if isinstance(env.config, EnvConfig):
+        wind = state.field("wind", "speed") * state.wind[1:3]
+        rows = {"stream": state.stream, "wind": wind}
+        disturbances = {name: row[:, :worlds].T.contiguous() for name, row in rows.items()}
     kept = None
     if observations:
-        shapes = (part.shape for part in env.make_buffers().obs)
-        kept = Observation(*(real(decisions + 1, *shape) for shape in shapes))
+        seen = env.make_buffers().obs
+        kept = tuple_like(seen, (real(decisions + 1, *part.shape) for part in seen))
+    fields = env.kernel_spec.fields("robot")
     return Tracks(
-        fields=ROBOT_FIELDS,
-        robot=real(decisions + 1, worlds, robots, len(ROBOT_FIELDS)),
+        fields=fields,
+        robot=real(decisions + 1, worlds, robots, len(fields)),
         acted=flag(),
         action=torch.zeros((decisions, *action.shape), dtype=action.dtype, **place),
         reward=real(decisions, worlds, robots),
@@ -201,8 +209,7 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         decision_time=vessel.dt * vessel.substeps,
         hull_radius=vessel.radius,
         observation=kept,
-        stream=state.stream[:, :worlds].T.contiguous(),
-        wind=wind[:, :worlds].T.contiguous(),
+        **disturbances,
     )
 
 
@@ -218,7 +225,8 @@ def _first(tracks: Tracks, decisions: int) -> Tracks:
     by_decision = ("acted", "action", "reward", "terminated", "truncated")
     parts: dict[str, Any] = {name: getattr(tracks, name)[:decisions] for name in by_decision}
     if tracks.observation is not None:
-        parts["observation"] = Observation(*(part[: decisions + 1] for part in tracks.observation))
+        first = (part[: decisions + 1] for part in tracks.observation)
+        parts["observation"] = tuple_like(tracks.observation, first)
     return replace(tracks, robot=tracks.robot[: decisions + 1], **parts)
 
 

@@ -125,6 +125,11 @@ def record(options: argparse.Namespace) -> int:
         )
     try:
         agent, config = load_policy(options.checkpoint)
+        if not isinstance(config.env, EnvConfig):
+            raise ValueError(
+                f"{options.checkpoint} is a policy of the task {config.task!r}: only episodes of "
+                "the task 'marine' can be recorded"
+            )
         env = MarineNavEnv(
             options.episodes,
             stages=(stage_of(options),),
@@ -245,9 +250,12 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def as_json(deviations: Deviations) -> dict[str, float | int | None]:
-    """Return the quantities that other programs read; null for one that was not recorded."""
+    """Return the quantities that other programs read; null for one that was not recorded.
+
+    What the task lacks is left out.
+    """
     values = asdict(deviations)
-    return {name: values[name] for name in COLUMNS}
+    return {name: values[name] for name in COLUMNS if name not in deviations.lacking}
 
 
 def print_table(found: Mapping[str, Deviations], overall: Deviations) -> None:
@@ -256,7 +264,8 @@ def print_table(found: Mapping[str, Deviations], overall: Deviations) -> None:
     width = max(map(len, rows))
     print("file".ljust(width), *(name.rjust(11) for name in COLUMNS), "verdict", sep="  ")
     for name, deviations in rows.items():
-        cells = [_cell(value).rjust(11) for value in as_json(deviations).values()]
+        values = as_json(deviations)
+        cells = [_cell(values.get(name)).rjust(11) for name in COLUMNS]
         verdict = "ok" if deviations.within() else "OFF"
         print(name.ljust(width), *cells, verdict, sep="  ")
     print(f"largest deviation: {overall.share:.2g} of its tolerance")

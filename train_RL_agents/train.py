@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import config_from_plain, load_config, presets, with_overrides
@@ -49,6 +50,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--config", metavar="FILE", help="YAML, or a published training JSON")
     parser.add_argument("--preset", choices=presets(), help="a file of configs/")
+    parser.add_argument("--task", choices=list(TASKS), help="environment (default marine)")
     parser.add_argument("--agent", choices=list(AGENTS), help="algorithm (default AC-IQN)")
     parser.add_argument("--seed", type=int, nargs="+", help="several train one after another")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
@@ -63,7 +65,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
     namespace = parser.parse_args([a for a in arguments if not OVERRIDE.fullmatch(a)])
     namespace.overrides = overrides
-    names = ("config", "preset", "agent", "seed", "output")
+    names = ("config", "preset", "task", "agent", "seed", "output")
     given = [f"--{name}" for name in names if getattr(namespace, name) is not None]
     given += [override for override in overrides if not override.startswith(OF_THE_MACHINE)]
     if namespace.resume and given:
@@ -155,6 +157,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
         ConfigError: a setting is wrong, or the folder is taken.
     """
     config, seeds, folder = load_config(
+        task=arguments.task,
         agent=arguments.agent,
         preset=arguments.preset,
         path=arguments.config,

@@ -4,9 +4,17 @@
 #include "classic/cartpole.h"
 #include "kernel/env_list.h"
 #include "marine/marine.h"
+#include "marine/reach_goal.h"
+#include "marine/sensors/two_lists.h"
+#include "marine/vessels/kinematic.h"
 
 namespace marinenav {
 
-using Envs = EnvList<Marine, CartPole>;
+/// The task of the ICRA 2024 paper: vessels of kinematics alone, two lists without noise, vortices.
+struct Icra2024 : MarineEnv<KinematicVessel, TwoLists, ReachGoalTask, Vortices> {
+  static constexpr const char* kName = "icra2024";
+};
+
+using Envs = EnvList<Marine, Icra2024, CartPole>;
 
 }  // namespace marinenav

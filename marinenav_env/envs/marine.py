@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import EnvConfig, EpisodeConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.checks import InfoMode, check_slots, check_stages
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.envs.spec import EnvSpec, marine_spec
 from marinenav_env.envs.state import Slots, marine_tables
 from marinenav_env.fields import build
 from marinenav_env.kernel import ops
@@ -30,8 +31,9 @@ class MarineNavEnv(KernelEnv):
 
     Args:
         worlds: W.
-        stages: scenario settings; their maxima give the slots R, B and C.
-        config: physical and task parameters.
+        stages: scenario settings; their maxima give the slots R, B and C. None takes the
+            published ones.
+        config: physical and task parameters, an `EnvConfig`; None takes the published ones.
         discrete: 25 thrust choices (int64 [W, R]) instead of thrust rates in [-1, 1] ([W, R, 2]).
         device: "cpu" or "cuda".
         dtype: float32 or float64.
@@ -48,11 +50,19 @@ class MarineNavEnv(KernelEnv):
     """
 
     kernel = "marine"
-    observation_type = Observation
+    observation_type: ClassVar[Callable[..., Any]] = Observation
     entry_keys: ClassVar = {"ego": "self", "objects": "objects", "mask": "mask"}
     group = "robots"
-    info_fields = ("phi", "step_energy", "progress", "contact")
+    info_fields: ClassVar[tuple[str, ...]] = ("phi", "step_energy", "progress", "contact")
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
+    config_type: ClassVar[type[Any]] = EnvConfig
+    default_stages: ClassVar[tuple[Stage, ...]] = PUBLISHED_STAGES
+    """Of the published training."""
+    evaluation_stages: ClassVar[tuple[Stage, ...]] = PUBLISHED_STAGES
+    evaluation_episode: ClassVar[EpisodeConfig] = EpisodeConfig(stop_on_collision=True)
+    """How a published evaluation ends its episodes."""
+    describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
+    tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
     names_added: ClassVar = frozenset(
         {"wind", "stream", "wave", "thruster", "factor", "sensor", "past"}
     )
@@ -61,8 +71,8 @@ class MarineNavEnv(KernelEnv):
         self,
         worlds: int,
         *,
-        stages: Sequence[Stage] = PUBLISHED_STAGES,
-        config: EnvConfig | None = None,
+        stages: Sequence[Stage] | None = None,
+        config: Any = None,
         discrete: bool = False,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
@@ -74,15 +84,16 @@ class MarineNavEnv(KernelEnv):
         slots: Slots | None = None,
     ) -> None:
         """See the class."""
-        config = EnvConfig() if config is None else build(EnvConfig, config, where="config")
-        stages = check_stages(stages, config)
+        kind = self.config_type
+        config = kind() if config is None else build(kind, config, where="config")
+        stages = check_stages(self.default_stages if stages is None else stages, config)
         slots = check_slots(slots, stages)
         super().__init__(
             worlds,
             robots=slots.robots,
             params=config.named_numbers(),
             sizes={"buoys": slots.buoys, "vortices": slots.vortices, "stages": len(stages)},
-            tables=marine_tables(stages, config),
+            tables=self.tables_of(stages, config),
             discrete=discrete,
             device=device,
             dtype=dtype,

@@ -40,3 +40,20 @@ class Observation(NamedTuple):
     ego: Tensor
     objects: Tensor
     mask: Tensor
+
+
+class TwoListObservation(NamedTuple):
+    """What one robot of the ICRA 2024 task sees, for any leading shape, in the body frame.
+
+    With a history of `k` frames the newest frame comes first. Raw metric units, velocities over
+    ground; each list is nearest first, and padding is 0.
+
+    Attributes:
+        ego: `[..., 4*k]`, goal_x, goal_y, u, v.
+        static: `[..., 5*k, 3]`, p_x, p_y and radius of the nearest buoys.
+        dynamic: `[..., 5*k, 4]`, p_x, p_y, v_x and v_y of the nearest robots.
+    """
+
+    ego: Tensor
+    static: Tensor
+    dynamic: Tensor

@@ -19,6 +19,7 @@ from marinenav_env.envs.state import SPEC, marine_tables
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.state import Context, State, StepBuffers
+from marinenav_env.vessels import VesselConfig
 
 TRIAL_WORLDS = 256
 LEAST_SHARE = 0.5
@@ -67,7 +68,10 @@ def place_trial_worlds(
         [3, TRIAL_WORLDS] int32: how many robots, vortices and buoys each world holds.
     """
     config = EnvConfig(
-        perception=PerceptionConfig().noiseless(), scenario=scenario, current=current
+        vessel=VesselConfig(radius=0.5 * scenario.clear_radius),  # any that the map allows
+        perception=PerceptionConfig().noiseless(),
+        scenario=scenario,
+        current=current,
     )
     state = State(
         SPEC.name,

@@ -14,7 +14,12 @@ import torch
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.observation import EGO_FEATURES, OBJECT_FEATURES, Observation
+from marinenav_env.envs.observation import (
+    EGO_FEATURES,
+    OBJECT_FEATURES,
+    Observation,
+    TwoListObservation,
+)
 from marinenav_env.kernel import ops
 
 ObservationTensors = tuple[Tensor, ...]
@@ -143,12 +148,66 @@ class EntitySpec:
         ]
 
 
+@dataclass(frozen=True)
+class TwoListSpec:
+    """A robot, the buoys and the robots around it, as a :class:`TwoListObservation`.
+
+    Attributes:
+        ego: features of the robot itself, in one frame.
+        static: features of a buoy: its position relative to the robot, and its radius.
+        dynamic: features of another robot; the first two are its position likewise.
+        rows: of either list, in one frame.
+        frames: decisions k in an observation, the newest first.
+        own_radius: of every robot, m.
+    """
+
+    ego: Features
+    static: Features
+    dynamic: Features
+    rows: int
+    frames: int
+    own_radius: float
+
+    keys = ("self", "static", "dynamic")
+    """Names of an observation's tensors in a TensorDict and in exports."""
+
+    @property
+    def shapes(self) -> TwoListObservation:
+        """Shapes of the tensors, without leading dimensions."""
+        lists = ((self.rows * self.frames, len(part)) for part in (self.static, self.dynamic))
+        return TwoListObservation((len(self.ego) * self.frames,), *lists)  # type: ignore[arg-type]
+
+    def draw(self, rows: int, generator: torch.Generator) -> TwoListObservation:
+        """Draw observations `[rows, ...]` of typical magnitudes; the first sees nothing."""
+        ego = self.ego.draw(rows, self.frames, generator=generator).flatten(1)
+        static, dynamic = (
+            part.draw(rows, self.rows * self.frames, generator=generator)
+            * (torch.rand(rows, self.rows * self.frames, 1, generator=generator) < 0.7)
+            for part in (self.static, self.dynamic)
+        )
+        static[0], dynamic[0] = 0.0, 0.0
+        return TwoListObservation(ego, static, dynamic)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what an exported file says of each tensor, as JSON values."""
+        order = {"order": "nearest first, padding 0"}
+        parts = [
+            self.ego.describe() | describe_history(self.frames),
+            self.static.describe() | order,
+            self.dynamic.describe() | order,
+        ]
+        return [
+            {"name": key, "shape": ["B", *shape]} | part
+            for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
+        ]
+
+
 def describe_history(frames: int) -> dict[str, str]:
     """Return what an exported file says of the frames in an observation."""
     return {"history": f"{frames} decisions, the newest first"}
 
 
-ObservationSpec = EntitySpec | FlatSpec
+ObservationSpec = EntitySpec | TwoListSpec | FlatSpec
 
 
 @dataclass(frozen=True)

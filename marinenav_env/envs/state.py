@@ -36,10 +36,13 @@ class Slots(NamedTuple):
 
 def marine_tables(stages: Sequence[Stage], config: EnvConfig) -> Mapping[str, Any]:
     """Return the values of the tensors that only the configuration changes."""
-    return {
-        "stage": [[getattr(stage, name) for name in STAGE_FIELDS] for stage in stages],
-        "radius_noise": radius_noise_table(config.perception.radius_kappa).copy(),
-    }
+    noise = radius_noise_table(config.perception.radius_kappa).copy()
+    return {**stage_table(stages), "radius_noise": noise}
+
+
+def stage_table(stages: Sequence[Stage]) -> dict[str, Any]:
+    """Return the table of stages, which every marine environment has."""
+    return {"stage": [[getattr(stage, name) for name in STAGE_FIELDS] for stage in stages]}
 
 
 @functools.lru_cache(maxsize=16)

@@ -32,6 +32,8 @@ Part = tuple[np.ndarray, np.ndarray]
 class Deviations:
     """Largest differences between a replay and its recording; None where there is no recording.
 
+    ``lacking`` names the quantities that the task does not have.
+
     ``velocity`` covers m/s and rad/s, ``observation`` all units of an observation. ``share`` is the
     largest difference over its tolerance, ``steps`` the number of decisions. A difference that is
     not a number makes the largest, and the share, NaN, which is never within.
@@ -40,13 +42,14 @@ class Deviations:
     position_m: float
     heading_rad: float
     velocity: float
-    thrust_n: float
+    thrust_n: float | None
     observation: float | None
     reward: float | None
     phi_rad: float | None
     wrong_flags: int
     steps: int
     share: float
+    lacking: tuple[str, ...] = ()
 
     def within(self) -> bool:
         """Return whether every difference is within its tolerance and no flag is wrong."""
@@ -59,7 +62,9 @@ class Deviations:
             name: [getattr(part, name) for part in parts] for name in Deviations.__annotations__
         }
         summed = {name: sum(values.pop(name)) for name in ("wrong_flags", "steps")}
-        return Deviations(**{name: _largest(of) for name, of in values.items()}, **summed)
+        lacking = set.intersection(*map(set, values.pop("lacking")))
+        largest = {name: _largest(of) for name, of in values.items()}
+        return Deviations(**largest, **summed, lacking=tuple(sorted(lacking)))
 
 
 @dataclass(frozen=True)

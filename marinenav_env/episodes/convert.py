@@ -54,6 +54,7 @@ def config_of(episode: Episode) -> EnvConfig:
         ConfigError: the robots differ in a parameter, or one has a value that this simulator does
             not know; the message names the file, the field, the value and the remedy.
     """
+    _check_task(episode)
     config = _config_of_sections(episode.env, episode.robots, f"episode file {episode.name!r}")
     return replace(config, episode=EpisodeConfig(max_steps=episode.decisions + 1))
 
@@ -126,6 +127,14 @@ def sections_of(
     return {key: env[key] for key in ENV}, {**vessels, "perception": perception}
 
 
+def _check_task(episode: Episode) -> None:
+    if episode.of_icra2024:
+        raise ConfigError(
+            f"episode file {episode.name!r} is of the ICRA 2024 task: it can only be replayed, give"
+            " a file of the first task"
+        )
+
+
 # ---- Tracks from files ------------------------------------------------------------------------
 
 
@@ -135,6 +144,7 @@ def tracks_of(episode: Episode) -> Tracks:
     Rewards, phi, energy and observations are those recorded, and 0 or None where nothing was. How a
     robot ended is as recorded, else as its last state shows.
     """
+    _check_task(episode)
     robots, recorded = episode.robots, episode.recorded
     lengths, steps = np.array(episode.lengths), np.arange(episode.decisions + 1)
     acted = steps[:-1, None] < lengths

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from marinenav_env.episodes.checks import ACTION_INDEX, ANYTHING, FINITE, UNIT, Check
+from marinenav_env.episodes.icra2024_format import check_icra2024, is_icra2024
 from marinenav_env.episodes.schema import (
     BUOYS,
     ENV,
@@ -83,6 +84,11 @@ class Episode:
     def robots(self) -> dict[str, Any]:
         """Lists with one entry per robot."""
         return self.data["robots"]
+
+    @property
+    def of_icra2024(self) -> bool:
+        """Whether it is an episode of the ICRA 2024 task."""
+        return is_icra2024(self.data)
 
     @property
     def recorded(self) -> dict[str, Any] | None:
@@ -158,6 +164,9 @@ def checked_episode(data: Any, source: str, name: str = "") -> Episode:
         ConfigError: as :func:`read_episode`.
     """
     check = _EpisodeCheck(source)
+    if is_icra2024(data):
+        check_icra2024(check, data)
+        return Episode(data, name)
     check.keys("", data, ("env", "robots"), ("recorded",))
     env, robots = data["env"], data["robots"]
     check.section("env", env, ENV, {}, ("cores", "obstacles"))

@@ -23,6 +23,7 @@ from marinenav_env.episodes.compare import (
 )
 from marinenav_env.episodes.convert import STATE_FIELDS, config_of, reach_goal, tracks_of
 from marinenav_env.episodes.format import Episode
+from marinenav_env.episodes.icra2024 import check_icra2024_replay
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Tracks, place_worlds, record_tracks
 
@@ -49,6 +50,8 @@ def check(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> D
             f"episode file {episode.name!r}: robots.action_history is empty: "
             "there is nothing to replay, record an episode first"
         )
+    if episode.of_icra2024:
+        return check_icra2024_replay(episode, dtype, device)
     if dtype == torch.float64:
         return compare(episode, run_through(episode, dtype, device), RUN_THROUGH)
     replayed = step_by_step(episode, dtype, device)

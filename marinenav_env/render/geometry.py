@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from marinenav_env.config import EnvConfig
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.config import TaskConfig
+from marinenav_env.envs.make import task_of
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
 from marinenav_env.kernel import ops
@@ -45,7 +45,7 @@ class Scene:
         wind: mean wind [2] in m/s, world frame.
     """
 
-    config: EnvConfig
+    config: TaskConfig
     paths: tuple[np.ndarray, ...]
     goals: np.ndarray
     ends: tuple[End, ...]
@@ -65,7 +65,7 @@ class Scene:
         return (len(self.paths[robot]) - 1) * self.decision_time
 
 
-def scenes_of(tracks: Tracks, config: EnvConfig) -> list[Scene]:
+def scenes_of(tracks: Tracks, config: TaskConfig) -> list[Scene]:
     """Return the worlds of ``tracks`` as they are drawn; ``config`` is their environment's."""
     columns = [tracks.fields.index(name) for name in ("x", "y", "heading", "goal_x", "goal_y")]
     rows, present, collided, reached, buoys, vortices = (
@@ -164,7 +164,7 @@ def place_body(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
 
 def water_velocity(
     vortices: np.ndarray,
-    config: EnvConfig,
+    config: TaskConfig,
     points: np.ndarray,
     stream: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -179,7 +179,7 @@ def water_velocity(
     Returns:
         World velocity [N, 2] in m/s.
     """
-    env = MarineNavEnv(
+    env = task_of(config)(
         1,
         stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
         config=config,
@@ -188,7 +188,7 @@ def water_velocity(
         slots=Slots(robots=1, buoys=0, vortices=len(vortices)),
     )
     env.state.vortex[..., 0] = torch.from_numpy(vortices.T)
-    if stream is not None:
+    if stream is not None and stream.any():
         env.state.stream[:, 0] = torch.from_numpy(stream)
     position = torch.from_numpy(points).contiguous().unsqueeze(0)
     return ops.water(env.state, position)[0].numpy()

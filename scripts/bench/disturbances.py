@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import TaskConfig
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
@@ -19,9 +20,9 @@ SENSOR = {"miss": 0.1, "dropout": 0.05, "delay": 0.25, "noise_factor": (0.5, 2.0
 DISTURBANCES = ("off", *PARTS, "sensor", "all")
 
 
-def disturbed(config: EnvConfig, name: str) -> EnvConfig:
+def disturbed(config: TaskConfig, name: str) -> TaskConfig:
     """Return a configuration with the disturbances of that name, one of `DISTURBANCES`."""
-    parts = {part: value for part, value in PARTS.items() if name in (part, "all")}
+    parts: dict[str, Any] = {part: value for part, value in PARTS.items() if name in (part, "all")}
     if name in ("sensor", "all"):
         parts["perception"] = replace(config.perception, **SENSOR)
     return replace(config, **parts)

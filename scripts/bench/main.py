@@ -20,6 +20,7 @@ from rich.console import Console
 from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
+from marinenav_env.envs.make import TASKS
 from marinenav_env.files import write_json
 from scripts.bench.bounds import bound_of, work_of_robot_step
 from scripts.bench.disturbances import DISTURBANCES
@@ -56,6 +57,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--task", choices=list(TASKS), default="marine", help="environment")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--worlds", nargs="+", type=_positive, help="of step and inference")
     parser.add_argument("--resets", nargs="+", choices=RESETS, help="of step (default all)")
@@ -131,6 +133,7 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
     Inference: the first agent over all worlds, and every agent at the worlds of training.
     """
     world = {
+        "task": options.task,
         "robots": options.robots,
         "buoys": options.buoys,
         "min_distance_m": options.min_distance,
@@ -206,13 +209,13 @@ def measure(
                 trained.append((case, row))
             else:
                 row = measure_simulator(case, effort)
-            if case.mode == "step" and peaks is not None:
+            if (case.mode, case.task) == ("step", "marine") and peaks is not None:
                 work = work_of_robot_step(case.robots, case.buoys, case.vortices)
                 row |= bound_of(work, peaks)
                 row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
             record["rows"].append(row)
         keep(record)
-    if "step" in options.modes:
+    if "step" in options.modes and options.task == "marine":
         for worlds in options.worlds[:1] if options.quick else options.worlds:
             with out_of_memory_noted(record, Case("step", device, worlds)):
                 comparison = compare_reset_skipping(device, worlds, effort)

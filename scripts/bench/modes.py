@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from marinenav_env.config import EpisodeConfig
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.stepper import Stepper
@@ -55,6 +56,7 @@ class Case:
         disturbances: one of `scripts.bench.disturbances.DISTURBANCES`.
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
         agent: of inference and training.
+        task: the environment.
         samples_per_insert: gradient samples per stored robot transition.
         batch_size: of an update.
         skip_reset_if_empty: as in `MarineNavEnv`.
@@ -70,6 +72,7 @@ class Case:
     disturbances: str = "off"
     resets: str = "natural"
     agent: str | None = None
+    task: str = "marine"
     samples_per_insert: float | None = None
     batch_size: int | None = None
     skip_reset_if_empty: bool = True
@@ -103,14 +106,17 @@ class Simulation:
 
     def __init__(self, case: Case) -> None:
         """Build the worlds; nothing is placed yet."""
-        config = disturbed(training_env(), case.disturbances)
+        config = disturbed(training_env(case.task), case.disturbances)
         if case.resets == "none":
-            config = dataclasses.replace(config, episode=EpisodeConfig(max_steps=10**6))
+            ends: dict[str, Any] = {"episode": EpisodeConfig(max_steps=10**6)}
+            config = dataclasses.replace(config, **ends)
         self.case = case
         agent = (
-            None if case.agent is None else build_agent(TrainConfig(agent=case.agent), case.device)
+            None
+            if case.agent is None
+            else build_agent(TrainConfig(task=case.task, agent=case.agent), case.device)
         )
-        self.env = MarineNavEnv(
+        self.env = TASKS[case.task](
             case.worlds,
             stages=(case.stage,),
             config=config,
@@ -199,6 +205,7 @@ def describe(case: Case) -> dict[str, Any]:
     """Return what a row says of its case."""
     return {
         "mode": case.mode,
+        "task": case.task,
         "agent": case.agent,
         "device": case.device.type,
         "worlds": case.worlds,

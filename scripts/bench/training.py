@@ -103,7 +103,9 @@ def training_config(case: Case) -> TrainConfig:
         "checkpoint.interval_steps": NEVER,
     }
     config, _, _ = load_config(
-        agent=case.agent, overrides=[f"{key}={value}" for key, value in overrides.items()]
+        task=case.task,
+        agent=case.agent,
+        overrides=[f"{key}={value}" for key, value in overrides.items()],
     )
     return dataclasses.replace(config, curriculum=CurriculumConfig(stages=(case.stage,)))
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
-from marinenav_env.envs.spec import EnvSpec, FlatSpec, ObservationSpec, ObservationTensors
+from marinenav_env.envs.spec import EntitySpec, EnvSpec, ObservationSpec, ObservationTensors
 from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import Encoder, make_encoder
@@ -68,10 +68,10 @@ class AgentConfig(Settings):
         Raises:
             ConfigError: a setting is for objects, and there are none in an observation.
         """
-        if isinstance(spec, FlatSpec) and self.object_magnitude is not None:
+        if not isinstance(spec, EntitySpec) and self.object_magnitude is not None:
             raise ConfigError(
                 f"object_magnitude is {self.object_magnitude}, but the environment shows no "
-                "objects: leave it out"
+                "objects of one kind: leave it out"
             )
 
 

@@ -6,16 +6,26 @@ travels with the weights and the exported model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.spec import EntitySpec, Features, FlatSpec, ObservationSpec
+from marinenav_env.envs.spec import (
+    EntitySpec,
+    Features,
+    FlatSpec,
+    ObservationSpec,
+    TwoListSpec,
+)
 from marinenav_env.fields import ConfigError
 
 EGO_WIDTH = 56  # published width of the encoder of the robot's own features
 OBJECT_WIDTH = 40  # published width of the encoder of one object
+HIDDEN_WIDTH = 128  # published width of both hidden layers on it
+LIST_WIDTHS = 32, 120, 160  # published widths for the robot and for either list (ICRA 2024)
+LIST_HIDDEN_WIDTH = 156  # published width of both hidden layers on those
 FLAT_WIDTH = 256  # that of the published encoder's output, for five objects
 
 
@@ -24,6 +34,8 @@ class EntityEncoder(nn.Module):
 
     State-dict names are those of the published weights.
     """
+
+    hidden_width = HIDDEN_WIDTH
 
     def __init__(
         self,
@@ -52,8 +64,47 @@ class EntityEncoder(nn.Module):
         return torch.cat((own, others.flatten(-2)), dim=-1)
 
 
+class TwoListEncoder(nn.Module):
+    """The encoder of ICRA 2024: a layer for the robot itself and for either whole list.
+
+    State-dict names are those of the published weights.
+    """
+
+    hidden_width = LIST_HIDDEN_WIDTH
+
+    def __init__(self, spec: TwoListSpec, ego_magnitude: Sequence[float] | None) -> None:
+        super().__init__()
+        own, buoys, robots = (math.prod(shape) for shape in spec.shapes)
+        self.self_input_scale: Tensor
+        self.static_input_scale: Tensor
+        self.dynamic_input_scale: Tensor
+        scale = reciprocal_scale("ego_magnitude", ego_magnitude, spec.ego, own)
+        self.register_buffer("self_input_scale", scale)
+        for name, features, size in (
+            ("static", spec.static, buoys),
+            ("dynamic", spec.dynamic, robots),
+        ):
+            scale = reciprocal_scale("magnitudes", None, features, size)
+            self.register_buffer(f"{name}_input_scale", scale)
+        self.self_encoder, self.static_encoder, self.dynamic_encoder = (
+            nn.Sequential(nn.Linear(size, width), nn.ReLU(inplace=True))
+            for size, width in zip((own, buoys, robots), LIST_WIDTHS, strict=True)
+        )
+        self.features = sum(LIST_WIDTHS)
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features `[..., 312]` of an observation, the robot's own first."""
+        ego, static, dynamic = observation
+        own = self.self_encoder(ego * self.self_input_scale)  # [..., 32]
+        buoys = self.static_encoder(static.flatten(-2) * self.static_input_scale)  # [..., 120]
+        robots = self.dynamic_encoder(dynamic.flatten(-2) * self.dynamic_input_scale)  # [..., 160]
+        return torch.cat((own, buoys, robots), dim=-1)
+
+
 class FlatEncoder(nn.Module):
     """One layer for an observation that is one vector."""
+
+    hidden_width = HIDDEN_WIDTH
 
     def __init__(self, spec: FlatSpec, magnitude: Sequence[float] | None) -> None:
         super().__init__()
@@ -71,7 +122,7 @@ class FlatEncoder(nn.Module):
         return self.observation_encoder(observation[0] * self.observation_input_scale)
 
 
-Encoder = EntityEncoder | FlatEncoder
+Encoder = EntityEncoder | TwoListEncoder | FlatEncoder
 
 
 def make_encoder(
@@ -92,6 +143,8 @@ def make_encoder(
     """
     if isinstance(spec, FlatSpec):
         return FlatEncoder(spec, ego_magnitude)
+    if isinstance(spec, TwoListSpec):
+        return TwoListEncoder(spec, ego_magnitude)
     return EntityEncoder(spec, ego_magnitude, object_magnitude)
 
 

@@ -16,7 +16,6 @@ from torch.nn import functional
 
 from train_RL_agents.agents.encoders import Encoder
 
-HIDDEN_WIDTH = 128  # published width of both hidden layers
 COSINES = 64  # published number of cosine features of a quantile fraction, i = 0..63
 
 
@@ -73,9 +72,10 @@ class QNetwork(EncodedNetwork):
 
     def __init__(self, encoder: Encoder, actions: int) -> None:
         super().__init__(encoder)
-        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
-        self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
-        self.output_layer = OutputLayer(HIDDEN_WIDTH, actions)
+        width = encoder.hidden_width
+        self.hidden_layer = nn.Linear(encoder.features, width)
+        self.hidden_layer_2 = nn.Linear(width, width)
+        self.output_layer = OutputLayer(width, actions)
 
     def head(self, features: Tensor) -> Tensor:
         """Return the outputs `[..., actions]` of features `[..., F]`."""
@@ -105,10 +105,11 @@ class GaussianActor(EncodedNetwork):
 
     def __init__(self, encoder: Encoder, actions: int) -> None:
         super().__init__(encoder)
-        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
-        self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
-        self.output_layer_mu = OutputLayer(HIDDEN_WIDTH, actions)
-        self.output_layer_log_std = OutputLayer(HIDDEN_WIDTH, actions)
+        width = encoder.hidden_width
+        self.hidden_layer = nn.Linear(encoder.features, width)
+        self.hidden_layer_2 = nn.Linear(width, width)
+        self.output_layer_mu = OutputLayer(width, actions)
+        self.output_layer_log_std = OutputLayer(width, actions)
 
     def head(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return `(mu, log_std)`, each `[..., actions]`, of features `[..., F]`."""
@@ -135,7 +136,7 @@ class QuantileEncodedNetwork(EncodedNetwork):
         self.cosine_index: Tensor
         self.register_buffer("cosine_index", index, persistent=False)
         self.cos_embedding = nn.Linear(COSINES, encoder.features)
-        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
+        self.hidden_layer = nn.Linear(encoder.features, encoder.hidden_width)
 
     def embed(self, taus: Tensor) -> Tensor:
         """Return ReLU(Linear(cos(pi i tau))) `[..., N, F]` of quantile fractions `[..., N]`."""
@@ -171,8 +172,9 @@ class QuantileQNetwork(QuantileEncodedNetwork):
 
     def __init__(self, encoder: Encoder, actions: int) -> None:
         super().__init__(encoder)
-        self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
-        self.output_layer = OutputLayer(HIDDEN_WIDTH, actions)
+        width = encoder.hidden_width
+        self.hidden_layer_2 = nn.Linear(width, width)
+        self.output_layer = OutputLayer(width, actions)
 
     def head(self, features: Tensor, taus: Tensor) -> Tensor:
         """Return quantiles `[..., N, actions]` of features `[..., F]` at fractions `taus`."""
@@ -189,10 +191,11 @@ class Critic(EncodedNetwork):
 
     def __init__(self, encoder: Encoder, actions: int) -> None:
         super().__init__(encoder)
-        self.hidden_layer = nn.Linear(encoder.features, HIDDEN_WIDTH)
-        self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU(inplace=True))
-        self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
-        self.output_layer = OutputLayer(HIDDEN_WIDTH, 1)
+        width = encoder.hidden_width
+        self.hidden_layer = nn.Linear(encoder.features, width)
+        self.action_encoder = nn.Sequential(nn.Linear(actions, width), nn.ReLU(inplace=True))
+        self.hidden_layer_2 = nn.Linear(width, width)
+        self.output_layer = OutputLayer(width, 1)
 
     def hidden(self, features: Tensor) -> Tensor:
         """Return the part `[..., 128]` of features `[..., F]` that no action changes."""
@@ -213,9 +216,10 @@ class QuantileCritic(QuantileEncodedNetwork):
 
     def __init__(self, encoder: Encoder, actions: int) -> None:
         super().__init__(encoder)
-        self.action_encoder = nn.Sequential(nn.Linear(actions, HIDDEN_WIDTH), nn.ReLU(inplace=True))
-        self.hidden_layer_2 = nn.Linear(HIDDEN_WIDTH, HIDDEN_WIDTH)
-        self.output_layer = OutputLayer(HIDDEN_WIDTH, 1)
+        width = encoder.hidden_width
+        self.action_encoder = nn.Sequential(nn.Linear(actions, width), nn.ReLU(inplace=True))
+        self.hidden_layer_2 = nn.Linear(width, width)
+        self.output_layer = OutputLayer(width, 1)
 
     def value(self, hidden: Tensor, action: Tensor) -> Tensor:
         """Return quantiles `[..., N]` of actions `[..., actions]` on `hidden` `[..., N, 128]`."""

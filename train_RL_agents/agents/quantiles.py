@@ -8,7 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.spec import EntitySpec, ObservationSpec, ObservationTensors
+from marinenav_env.envs.spec import (
+    EntitySpec,
+    FlatSpec,
+    ObservationSpec,
+    ObservationTensors,
+    TwoListSpec,
+)
 from marinenav_env.fields import ConfigError, setting
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, AgentConfig
 
@@ -35,7 +41,7 @@ class QuantileConfig(AgentConfig):
     def check_observation(self, spec: ObservationSpec) -> None:
         """As the base class, and that there are objects to adapt the risk level to."""
         super().check_observation(spec)
-        if self.adaptive_cvar and not isinstance(spec, EntitySpec):
+        if self.adaptive_cvar and isinstance(spec, FlatSpec):
             raise ConfigError(
                 "adaptive_cvar is True, but the environment shows no objects whose distance could "
                 "set the risk level: leave it out"
@@ -64,14 +70,17 @@ def midpoints(n: int) -> Tensor:
     return (torch.arange(n) + 0.5) / n
 
 
-def risk_level(observation: ObservationTensors, spec: EntitySpec) -> Tensor:
+def risk_level(observation: ObservationTensors, spec: EntitySpec | TwoListSpec) -> Tensor:
     """Return the adaptive risk level `[...]`: closest surface distance / 10 m, within [0, 1].
 
     The surface distance of an object is |p| - r_obj - own radius; without objects the level is 1.
     """
-    _, objects, mask = observation
-    newest = slice(spec.rows)
-    return calmness(objects[..., newest, :], mask[..., newest], spec.own_radius, CALM_DISTANCE)
+    _, first, second = observation
+    first = first[..., : spec.rows, :]
+    if isinstance(spec, TwoListSpec):
+        second = second[..., : spec.rows, :]
+        return calmness_of_lists(first, second, spec.own_radius, CALM_DISTANCE)
+    return calmness(first, second[..., : spec.rows], spec.own_radius, CALM_DISTANCE)
 
 
 def calmness(objects: Tensor, mask: Tensor, own_radius: float, calm_distance: float) -> Tensor:
@@ -91,6 +100,21 @@ def calmness(objects: Tensor, mask: Tensor, own_radius: float, calm_distance: fl
     return torch.where(mask > 0.5, level, torch.ones_like(level)).amin(-1)  # [...]
 
 
+def calmness_of_lists(
+    static: Tensor, dynamic: Tensor, own_radius: float, calm_distance: float
+) -> Tensor:
+    """As `calmness`, of a list of buoys `[..., K, 3]` and one of robots `[..., K, 4]`.
+
+    As published, what is nearer than 1 mm is padding.
+    """
+    position = torch.cat((static[..., :2], dynamic[..., :2]), dim=-2)  # [..., 2K, 2]
+    others = torch.full_like(dynamic[..., 0], own_radius)
+    radius = torch.cat((static[..., 2], others), dim=-1)  # [..., 2K]
+    objects = torch.cat((position, torch.zeros_like(position), radius.unsqueeze(-1)), dim=-1)
+    there = (position.abs() >= 1e-3).any(-1).to(position.dtype)  # [..., 2K]
+    return calmness(objects, there, own_radius, calm_distance)
+
+
 class RiskAdjusted(nn.Module):
     """A quantile network as deployed: its caller knows nothing of the risk level.
 
@@ -106,8 +130,9 @@ class RiskAdjusted(nn.Module):
         self.cvar = config.cvar
         self.adaptive = config.adaptive_cvar
         self.rows, self.own_radius = 0, 0.0
-        if isinstance(spec, EntitySpec):
+        if not isinstance(spec, FlatSpec):
             self.rows, self.own_radius = spec.rows, spec.own_radius
+        self.two_lists = isinstance(spec, TwoListSpec)
         self.calm_distance = CALM_DISTANCE
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], taus: Tensor) -> Tensor:
@@ -119,9 +144,14 @@ class RiskAdjusted(nn.Module):
         """
         taus = self.cvar * taus
         if self.adaptive:
-            _, objects, mask = observation
-            objects, mask = objects[..., : self.rows, :], mask[..., : self.rows]
-            level = calmness(objects, mask, self.own_radius, self.calm_distance)  # [...]
+            _, first, second = observation
+            first = first[..., : self.rows, :]
+            if self.two_lists:
+                second = second[..., : self.rows, :]
+                level = calmness_of_lists(first, second, self.own_radius, self.calm_distance)
+            else:
+                second = second[..., : self.rows]
+                level = calmness(first, second, self.own_radius, self.calm_distance)  # [...]
             taus = level.unsqueeze(-1) * taus  # [..., N]
         return self.network(observation, taus)
 
@@ -140,7 +170,7 @@ def distort(
     Returns:
         As `taus`, or `[..., N]` if the level adapts.
     """
-    if isinstance(spec, EntitySpec) and config.adaptive_cvar:
+    if not isinstance(spec, FlatSpec) and config.adaptive_cvar:
         return config.cvar * risk_level(observation, spec).unsqueeze(-1) * taus
     return config.cvar * taus
 
@@ -148,7 +178,7 @@ def distort(
 def describe_risk(config: QuantileConfig, spec: ObservationSpec) -> dict[str, Any]:
     """Return what an exported quantile network does with its fractions, as JSON values."""
     adaptive = None
-    if isinstance(spec, EntitySpec) and config.adaptive_cvar:
+    if not isinstance(spec, FlatSpec) and config.adaptive_cvar:
         adaptive = {
             "rule": "the network multiplies each robot's fractions by the least, over the objects "
             "of the newest decision whose mask is 1, of clamp((hypot(p_x, p_y) - radius - "

@@ -22,7 +22,7 @@ from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import Encoder
-from train_RL_agents.agents.networks import HIDDEN_WIDTH, EncodedNetwork
+from train_RL_agents.agents.networks import EncodedNetwork
 
 HESSEL = "Hessel et al. 2018, table 1"
 
@@ -107,11 +107,12 @@ def signed_root(x: Tensor) -> Tensor:
 class NoisyStream(nn.Module):
     """Three noisy layers, of the value or of the advantage."""
 
-    def __init__(self, inputs: int, outputs: int, sigma: float) -> None:
+    def __init__(self, encoder: Encoder, outputs: int, sigma: float) -> None:
         super().__init__()
-        self.hidden_layer = NoisyLinear(inputs, HIDDEN_WIDTH, sigma)
-        self.hidden_layer_2 = NoisyLinear(HIDDEN_WIDTH, HIDDEN_WIDTH, sigma)
-        self.output_layer = NoisyLinear(HIDDEN_WIDTH, outputs, sigma)
+        width = encoder.hidden_width
+        self.hidden_layer = NoisyLinear(encoder.features, width, sigma)
+        self.hidden_layer_2 = NoisyLinear(width, width, sigma)
+        self.output_layer = NoisyLinear(width, outputs, sigma)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return `[..., outputs]` of features `[..., F]`, without noise."""
@@ -134,8 +135,8 @@ class RainbowNetwork(EncodedNetwork):
     ) -> None:
         super().__init__(encoder)
         self.actions, self.atoms = actions, atoms
-        self.value_stream = NoisyStream(encoder.features, atoms, sigma)
-        self.advantage_stream = NoisyStream(encoder.features, actions * atoms, sigma)
+        self.value_stream = NoisyStream(encoder, atoms, sigma)
+        self.advantage_stream = NoisyStream(encoder, actions * atoms, sigma)
 
     def join(self, value: Tensor, advantage: Tensor) -> Tensor:
         """Return logits `[..., actions, atoms]` of both streams (Wang et al. 2016, eq. 9).

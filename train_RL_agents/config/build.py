@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from marinenav_env.envs.spec import EnvSpec, marine_spec
+from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.spec import EnvSpec
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
@@ -29,7 +30,8 @@ class Policy(NamedTuple):
 def spec_of(config: TrainConfig) -> EnvSpec:
     """Return the description of the environment under these settings."""
     discrete = AGENTS[config.agent].discrete
-    return marine_spec(config.env, discrete=discrete, stack_k=config.stack_k)
+    describe = TASKS[config.task].describe
+    return describe(config.env, discrete=discrete, stack_k=config.stack_k)
 
 
 def build_agent(config: TrainConfig, device: torch.device | str) -> Agent:

@@ -12,6 +12,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, build, convert, nearest, plain, require
 from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS
@@ -38,6 +39,7 @@ SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis
 
 def load_config(
     *,
+    task: str | None = None,
     agent: str | None = None,
     preset: str | None = None,
     path: str | Path | None = None,
@@ -46,6 +48,7 @@ def load_config(
     """Read a run's settings; later sources win: defaults, agent file, preset, ``path``, overrides.
 
     Args:
+        task: name of the environment; None takes it from the files.
         agent: name of the algorithm; None takes it from the files.
         preset: name of a file in ``configs/``, without its suffix.
         path: a YAML or JSON file of settings, or a published training JSON.
@@ -74,6 +77,8 @@ def load_config(
             raise ConfigError(f"{key} is {value!r}: give a section, as another file does")
     values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
     values["agent"] = name
+    if task is not None:
+        values["task"] = task
     output = convert(str | None, values.pop("output", None), where="output")
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
     if not seeds:
@@ -93,7 +98,11 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
         raise ConfigError(f"the settings are {reprlib.repr(values)}: give keys with their values")
     name = values.get("agent", TrainConfig.agent)
     _check_agent(name)
-    return build(TrainConfig, values, concrete={"algorithm": AGENTS[name].Config})
+    task = values.get("task", TrainConfig.task)
+    known = isinstance(task, str) and task in TASKS
+    require(known, "task", task, f"choose one of {', '.join(TASKS)}")
+    concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
+    return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
 
 
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:

@@ -6,9 +6,11 @@ schedule counts in steps, none in wall-clock time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig
+from marinenav_env.config import EpisodeConfig, RewardConfig, TaskConfig
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, require, setting
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
@@ -142,19 +144,24 @@ class LogConfig(Settings):
     """What TensorBoard shows of it: the few numbers of metrics/headline.py, or all."""
 
 
-def training_env() -> EnvConfig:
-    """Return the published simulator with shorter episodes and twice the price of a collision.
+def training_env(task: str = "marine") -> TaskConfig:
+    """Return the published simulator of a task with shorter episodes.
 
     An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
-    The collision's price is measured: docs/results.md.
+    The first task's collisions cost twice the published price, which is measured: docs/results.md.
     """
-    return EnvConfig(episode=EpisodeConfig(max_steps=300), reward=RewardConfig(collision=-10.0))
+    config = TASKS[task].config_type(episode=EpisodeConfig(max_steps=300))
+    if task == "marine":
+        config = replace(config, reward=RewardConfig(collision=-10.0))
+    return config
 
 
 @dataclass(frozen=True)
 class TrainConfig(Settings):
     """Everything that decides a training run."""
 
+    task: str = setting("marine", unit="-", source=CHOICE, choices=TASKS)
+    """The environment: that of the RA-L paper, or of ICRA 2024."""
     agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
     seed: int = setting(0, unit="-", source=CHOICE, low=0)
     device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
@@ -167,27 +174,39 @@ class TrainConfig(Settings):
     stack_k: int = setting(
         1, unit="decisions in an observation", source=PUBLISHED, low=1, high=1000
     )
-    env: EnvConfig = field(default_factory=training_env)
-    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
+    env: TaskConfig = setting(None, unit="-", source="the task's own defaults")
+    curriculum: CurriculumConfig = setting(None, unit="-", source="the task's own stages")
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     updates: UpdateConfig = field(default_factory=UpdateConfig)
     replay: ReplayOptions = field(default_factory=ReplayOptions)
     algorithm: AgentConfig = setting(None, unit="-", source="the agent's own defaults")
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    evaluation: EvaluationConfig = setting(None, unit="-", source="the task's own stages")
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
     def __post_init__(self) -> None:
-        """Take the algorithm's defaults if none are given, then check."""
-        if self.algorithm is None and self.agent in AGENTS:
-            object.__setattr__(self, "algorithm", AGENTS[self.agent].Config())
+        """Take the task's and the algorithm's defaults where none are given, then check."""
+        defaults: dict[str, Any] = {}
+        if self.agent in AGENTS:
+            defaults["algorithm"] = AGENTS[self.agent].Config()
+        if self.task in TASKS:
+            task = TASKS[self.task]
+            defaults["env"] = training_env(self.task)
+            defaults["curriculum"] = CurriculumConfig(stages=task.default_stages)
+            defaults["evaluation"] = EvaluationConfig(stages=task.evaluation_stages)
+        for name, value in defaults.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         super().__post_init__()
 
     def check(self) -> None:
         """Refuse another algorithm's settings, and sizes that leave nothing to learn."""
-        kind = AGENTS[self.agent].Config
+        kind: type = AGENTS[self.agent].Config
         given, remedy = type(self.algorithm).__name__, f"give a {kind.__name__} to {self.agent}"
         require(isinstance(self.algorithm, kind), "TrainConfig.algorithm", given, remedy)
+        kind = TASKS[self.task].config_type
+        given, remedy = type(self.env).__name__, f"give a {kind.__name__} to {self.task}"
+        require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
         self.require(
             self.updates.warmup_transitions <= self.replay.capacity,
             "updates.warmup_transitions",

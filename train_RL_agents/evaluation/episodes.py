@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import TaskConfig
+from marinenav_env.envs.make import task_of
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
@@ -23,7 +25,7 @@ from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.results import Outcomes, StageResult
 
 DECISION_LIMIT = 1_000
-"""Decisions of an episode in evaluation, as published."""
+"""Most decisions of an episode in evaluation, as published; a task may have fewer."""
 CHUNK_WORLDS = 1_024
 """Worlds in one forward pass of the policy, which bounds the memory it takes."""
 FIRST_WORLD = 2**31
@@ -105,7 +107,7 @@ class Batch:
         if recording:
             recording.begin(env, stepper.now)
         action = env.action_spec["robots", "action"].zero()
-        for decision in range(DECISION_LIMIT):
+        for decision in range(env.config.episode.max_steps):
             if decision % LOOK_INTERVAL == 0:
                 running = env.alive.any(1).nonzero().squeeze(1)
                 if not len(running):
@@ -152,7 +154,7 @@ class Evaluation:
         episodes: Sequence[int],
         *,
         seed: int,
-        config: EnvConfig,
+        config: TaskConfig,
         discrete: bool,
         device: torch.device | str = "cpu",
         stack_k: int = 1,
@@ -161,7 +163,7 @@ class Evaluation:
         self.stage_of_world = torch.repeat_interleave(
             torch.arange(len(self.stages)), torch.tensor(self.episodes)
         )
-        env = MarineNavEnv(
+        env = task_of(config)(
             len(self.stage_of_world),
             stages=self.stages,
             config=evaluation_config(config),
@@ -219,7 +221,9 @@ COPIED_OUTCOME = (
 )
 
 
-def evaluation_config(config: EnvConfig) -> EnvConfig:
-    """Return ``config`` with the episode's ends as evaluation has them."""
-    episode = dataclasses.replace(config.episode, max_steps=DECISION_LIMIT, stop_on_collision=True)
-    return dataclasses.replace(config, episode=episode)
+def evaluation_config(config: TaskConfig) -> TaskConfig:
+    """Return ``config`` with the episode's ends as its task's evaluation has them."""
+    episode = task_of(config).evaluation_episode
+    limit = min(episode.max_steps, DECISION_LIMIT)
+    ends: dict[str, Any] = {"episode": dataclasses.replace(episode, max_steps=limit)}
+    return dataclasses.replace(config, **ends)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import labels_of
 from marinenav_env.render.figures import plot_scenes, save_figure
 from marinenav_env.render.geometry import scenes_of
@@ -28,7 +28,7 @@ def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) 
         path: the image file.
     """
     stages = config.evaluation.stages
-    env = MarineNavEnv(
+    env = TASKS[config.task](
         len(stages),
         stages=stages,
         config=evaluation_config(config.env),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.marine import DISCRETE_ACTIONS, MarineNavEnv
+from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.state import STATS
 from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.device.distributed import Processes
@@ -33,7 +33,7 @@ class RunStatistics:
         self._env = env
         self._stages = len(env.stages)
         self._axes = 1 if env.discrete else env.action_spec["robots", "action"].shape[-1]
-        self._action_bins = DISCRETE_ACTIONS if env.discrete else ACTION_BINS
+        self._action_bins = env.kernel_spec.discrete if env.discrete else ACTION_BINS
         like = {"dtype": torch.float64, "device": env.device}
         self._returns = torch.zeros(self._stages * RETURN_BINS, **like)
         self._actions = torch.zeros(self._axes * self._action_bins, **like)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import plain
 from marinenav_env.stepper import Stepper
@@ -59,7 +59,7 @@ def simulated_observation(policy: Policy) -> ObservationTensors:
     """Return what robots see that the policy steers, one world for each stage of its settings."""
     agent, config = policy.agent, policy.config
     stages = config.evaluation.stages
-    env = MarineNavEnv(
+    env = TASKS[config.task](
         len(stages),
         stages=stages,
         config=config.env,

@@ -7,10 +7,11 @@ alike.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from marinenav_env.fields import ConfigError
 from marinenav_env.files import read_parsed
@@ -49,9 +51,10 @@ HEADER = (
 )
 
 
-def published_config(name: str) -> TrainConfig:
-    """Return the settings with which published weights of the agent ``name`` act."""
-    return TrainConfig(agent=name, algorithm=AGENTS[name].Config(**SETTINGS.get(name, {})))
+def published_config(name: str, task: str = "marine") -> TrainConfig:
+    """Return the settings with which published weights of the agent ``name`` act in a task."""
+    algorithm = AGENTS[name].Config(**SETTINGS.get(name, {}))
+    return TrainConfig(task=task, agent=name, algorithm=algorithm)
 
 
 def load_published(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -115,7 +118,7 @@ def read_weights(path: Path, device: torch.device) -> Policy:
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error
     alike = []
-    for agent, config in _candidates(device):
+    for agent, config in _candidates(device, TASKS):
         try:
             load_published(agent.actor, weights)
         except RuntimeError:
@@ -138,7 +141,7 @@ def read_network(path: Path, network: ScriptedNetwork, device: torch.device) -> 
     """
     alike = [
         (agent, config)
-        for agent, config in _candidates(device)
+        for agent, config in _candidates(device, ("marine",))
         if output_shapes(network, agent) == output_shapes(agent.actor, agent)
     ]
     if not alike:
@@ -150,10 +153,10 @@ def read_network(path: Path, network: ScriptedNetwork, device: torch.device) -> 
     return acting_by(network, agent, config, {"file": path.name})
 
 
-def _candidates(device: torch.device) -> Iterator[tuple[Agent, TrainConfig]]:
-    """Return each agent that published weights may be of."""
-    for name in AGENTS:
-        config = published_config(name)
+def _candidates(device: torch.device, tasks: Iterable[str]) -> Iterator[tuple[Agent, TrainConfig]]:
+    """Return each agent of these tasks that published weights may be of."""
+    for task, name in itertools.product(tasks, AGENTS):
+        config = published_config(name, task)
         yield build_agent(config, device), config
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.make import TASKS
 from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.config.build import build_agent
@@ -40,7 +40,7 @@ class Learner:
         self.agent = build_agent(config, device)
         processes.broadcast(self.agent.state_dict().values())
         torch.manual_seed(config.seed * processes.size + processes.rank)
-        self.env = MarineNavEnv(
+        self.env = TASKS[config.task](
             config.worlds,
             stages=config.curriculum.stages,
             config=config.env,

@@ -218,7 +218,7 @@ struct MarineEnv {
     return joined({ego, Sensor::observation()});
   }
 
-  template <class V, class S, class P, class Put, class T = Scalar<V>>
+  template <class V, class S, class P, class Put>
   MN_HD static void observe(const S& s, const P& p, const RandomStream<V>& random, int r, int w,
                             Mask<V> alive, const Put& put) {
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
@@ -233,8 +233,7 @@ struct MarineEnv {
     Vessel::observe(field, [&](int i, V value) { put(4 + i, value); });
     const auto sighting = Sensor::template observe<V>(
         s, p, random, self, u, v, r, w, [&](int i, V value) { put(kEgo + i, value); });
-    keep(Robot::kPhi, sighting.phi);
-    keep(Robot::kContact, select(sighting.contact, splat<V>(T(1)), splat<V>(T(0))));
+    Task::template note<Robot, V>(sighting, keep);
   }
 
   // ---- water, task and placement ---------------------------------------------------------------

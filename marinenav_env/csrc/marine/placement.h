@@ -104,17 +104,17 @@ struct Placement {
     *s.world_at(World::kBuoys, w) = placed;
   }
 
-  /// Headings are uniform; vessels rest in the water, so they drift with the current.
+  /// Headings are uniform; how fast it begins is the vessel's.
   MN_HD void release_robots() {
     for (int j = 0; j < robots; ++j) {
       const Philox4<uint32_t> bits = random.draw(Purpose::kHeading, j, 0);
-      const T heading = uniform<T>(bits.w0) * (T(2) * kPi<T>);
-      *s.robot_at(Robot::kHeading, j, w) =
-          heading < T(2) * kPi<T> ? heading : T(0);  // rounding up
+      const T drawn = uniform<T>(bits.w0) * (T(2) * kPi<T>);
+      const T heading = drawn < T(2) * kPi<T> ? drawn : T(0);  // rounding up
+      auto put = [&](int f, T value) { *s.robot_at(f, j, w) = value; };
+      put(Robot::kHeading, heading);
       const Vec2<T> flow = Env::template flow<T>(s, p, w, *s.robot_at(Robot::kX, j, w),
                                                  *s.robot_at(Robot::kY, j, w));
-      *s.robot_at(Robot::kVx, j, w) = flow.x;
-      *s.robot_at(Robot::kVy, j, w) = flow.y;
+      Env::Vessel::release(p.vessel, heading, bits.w1, flow, put);
     }
   }
 };

@@ -83,21 +83,44 @@ struct NavigationTask {
     }
   };
 
-  /// Progress, the price of time, COLREGs, and the end: contact wins over the goal.
+  /// What the end of a robot's way adds to its reward, and whether it has come.
+  template <class V>
+  struct End {
+    V reward;
+    Mask<V> contact, reached;
+  };
+
+  /// Looks whether a decision has ended a robot's way, contact before the goal, and counts energy.
   template <class V, class S, class P, class T = Scalar<V>>
-  MN_HD static Verdict<V> judge(const S& s, const P& p, int r, int w, Mask<V> alive) {
+  MN_HD static End<V> end_of(const S& s, const P& p, int r, int w, Mask<V> alive) {
     using F = typename S::Robot;
     const V zero = splat<V>(T(0));
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
     const V dx = field(F::kGoalX) - field(F::kX), dy = field(F::kGoalY) - field(F::kY);
     const auto contact = field(F::kContact) > zero;
     const auto reached = square_root(dx * dx + dy * dy) <= splat<V>(p.reward.goal_distance);
-    const V end_reward = select(contact, splat<V>(p.reward.collision),
-                                select(reached, splat<V>(p.reward.goal), zero));
     store(s.robot_at(F::kEnergy, r, w),
           field(F::kEnergy) + select(alive, field(F::kStepEnergy), zero));
-    return {field(F::kProgress) + p.reward.timestep + field(F::kPhi) * p.reward.colregs + end_reward,
+    return {select(contact, splat<V>(p.reward.collision),
+                   select(reached, splat<V>(p.reward.goal), zero)),
             contact, reached};
+  }
+
+  /// Keeps what a sighting says besides the observation; `keep(number, value)` writes a field.
+  template <class F, class V, class Sighting, class Keep, class T = Scalar<V>>
+  MN_HD static void note(const Sighting& sighting, const Keep& keep) {
+    keep(F::kPhi, sighting.phi);
+    keep(F::kContact, select(sighting.contact, splat<V>(T(1)), splat<V>(T(0))));
+  }
+
+  /// Progress, the price of time, COLREGs, and the end.
+  template <class V, class S, class P>
+  MN_HD static Verdict<V> judge(const S& s, const P& p, int r, int w, Mask<V> alive) {
+    using F = typename S::Robot;
+    auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
+    const End<V> end = end_of<V>(s, p, r, w, alive);
+    return {field(F::kProgress) + p.reward.timestep + field(F::kPhi) * p.reward.colregs + end.reward,
+            end.contact, end.reached};
   }
 
   /// Outcome of the finished episode of world w, and its share of the statistics.

@@ -100,5 +100,5 @@ def test_float_actions_are_refused():
 
 
 def test_every_environment_of_the_core_is_described():
-    assert set(ops.ENVIRONMENTS) == {"marine", "cartpole"}
+    assert set(ops.ENVIRONMENTS) == {"marine", "icra2024", "cartpole"}
     assert ops.describe("cartpole").fields("state") == STATE

@@ -186,3 +186,27 @@ def test_observing_again_draws_the_same_noise(device):
     env.observe_into(first)
     env.observe_into(second)
     assert torch.equal(first.obs.objects, second.obs.objects)
+
+
+def seen_buoys(perception, worlds=4000, **scenario):
+    """Return what a lone robot sees of the buoys around it, [n, 5] in the body frame."""
+    config = EnvConfig(perception=perception, scenario=replace(EnvConfig().scenario, **scenario))
+    env = MarineNavEnv(worlds, stages=[Stage(1, 0, 4, 30.0)], config=config, seed=5)
+    out = env.make_buffers()
+    env.reset_into(out)
+    return out.obs.objects[out.obs.mask > 0]
+
+
+def test_velocities_have_a_noise_of_their_own():
+    """A buoy lies still, so what is seen of its velocity is noise."""
+    velocity = seen_buoys(PerceptionConfig(position_std=0.6, velocity_std=0.2))[:, 2:4]
+    assert len(velocity) > 1000
+    assert velocity.std().item() == pytest.approx(0.2, rel=0.05)
+
+
+def test_the_radius_that_is_seen_decides_what_is_in_range():
+    perception = PerceptionConfig(range=15.0, position_std=0.0, radius_mean_ratio=0.5)
+    seen = seen_buoys(perception, buoy_radius_min=3.0, buoy_radius_max=3.0)
+    distance, radius = seen[:, :2].norm(dim=1), seen[:, 4]
+    assert (distance > 15.0).sum() > 50
+    assert (distance <= radius + 15.0 + 1e-4).all()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from marinenav_env.envs.icra2024 import Icra2024Config, icra2024_spec
 from marinenav_env.envs.observation import Observation
 from tests.train_RL_agents.agent_samples import HISTORY, MARINE, random_observation
 from train_RL_agents.agents.encoders import make_encoder, reciprocal_scale
@@ -21,6 +22,8 @@ from train_RL_agents.agents.networks import (
     QuantileCritic,
     QuantileQNetwork,
 )
+from train_RL_agents.agents.quantiles import RiskAdjusted, risk_level
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.policies.published import load_published
 
 ROOT = Path(__file__).parents[3]
@@ -196,3 +199,53 @@ def test_networks_can_be_scripted(kind):
 def test_bad_scales_are_refused(magnitudes, message):
     with pytest.raises(ValueError, match=message):
         reciprocal_scale("ego_magnitude", magnitudes, MARINE.ego, 7)
+
+
+# ---- ICRA 2024 --------------------------------------------------------------------------------
+
+LISTS = icra2024_spec(Icra2024Config(), discrete=True)
+LIST_EPISODES = sorted((ROOT / "tests/reference/icra2024/episodes").glob("policy*.json"))
+
+
+def test_parameters_of_icra2024_have_the_published_names_and_shapes():
+    network = QuantileQNetwork(make_encoder(LISTS.observation), 9)
+    shapes = {name: tuple(value.shape) for name, value in without_scale(network).items()}
+    layers = {
+        **{"self_encoder.0": (32, 4), "static_encoder.0": (120, 15)},
+        **{"dynamic_encoder.0": (160, 20), "cos_embedding": (312, 64)},
+        **{"hidden_layer": (156, 312), "hidden_layer_2": (156, 156), "output_layer": (9, 156)},
+    }
+    weights = {f"{name}.weight": shape for name, shape in layers.items()}
+    assert shapes == weights | {f"{name}.bias": shape[:1] for name, shape in layers.items()}
+
+
+@pytest.mark.parametrize("path", LIST_EPISODES, ids=lambda path: path.stem)
+def test_published_icra2024_policy_repeats_the_recorded_actions(path):
+    """The recorded actions are greedy at the 32 midpoints, as IQN acts here."""
+    weights = published("../icra2024/iqn")
+    agent = AGENTS["IQN"](AGENTS["IQN"].Config(autocast=False), LISTS)
+    load_published(agent.actor, weights)
+    episode = json.loads(path.read_text())
+    for robot, history in enumerate(episode["robots"]["action_history"]):
+        rows = [episode["recorded"]["obs"][t][robot] for t in range(len(history))]
+        ego, static, dynamic = torch.tensor(rows).split((4, 15, 20), dim=-1)
+        seen = ego, static.unflatten(-1, (5, 3)), dynamic.unflatten(-1, (5, 4))
+        assert agent.act(seen).tolist() == history
+
+
+def test_lists_set_the_risk_level_by_what_is_nearest():
+    """Surface distances |p| - r - 0.8 of buoys and |p| - 1.6 of robots; padding does not count."""
+    static, dynamic = torch.zeros(4, 5, 3), torch.zeros(4, 5, 4)
+    static[1, 0] = torch.tensor([3.0, 4.0, 1.0])  # 3.2 m away
+    dynamic[1, 0, :2] = torch.tensor([0.0, -7.0])  # 5.4 m
+    dynamic[2, 0, :2] = torch.tensor([0.0, -7.0])
+    static[3, 0] = torch.tensor([0.0, 1.5, 1.0])  # touched
+    level = risk_level((torch.zeros(4, 4), static, dynamic), LISTS.observation)
+    assert level.tolist() == pytest.approx([1.0, 0.32, 0.54, 0.0], abs=1e-6)
+    config = AGENTS["IQN"].Config(cvar=0.5, adaptive_cvar=True)
+    agent = AGENTS["IQN"](config, LISTS)
+    taus = torch.rand(4, 32)
+    seen = torch.randn(4, 4), static, dynamic
+    scripted = torch.jit.script(RiskAdjusted(agent.actor, config, LISTS.observation))
+    expected = agent.actor(seen, 0.5 * level.unsqueeze(-1) * taus)
+    torch.testing.assert_close(scripted(seen, taus), expected)

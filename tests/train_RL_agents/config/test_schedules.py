@@ -2,6 +2,7 @@
 
 import pytest
 
+from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum, Ramp, Schedules
 from train_RL_agents.config.schema import CurriculumConfig, TrainConfig, UpdateConfig
 from train_RL_agents.training.counters import Counters
@@ -88,3 +89,21 @@ def test_rates_of_a_run():
         config.updates.decay_to,
         config.replay.beta_end,
     )
+
+
+def test_rates_change_only_where_their_settings_say():
+    config, _, _ = load_config(
+        overrides=[
+            "total_steps=1000",
+            "worlds=6",
+            "exploration.ramp_share=0.3",
+            "exploration.epsilon_start=0.9",
+            "exploration.epsilon_end=0.1",
+            "updates.decay_from=0.7",
+            "updates.decay_to=0.2",
+        ]
+    )
+    rates = [Schedules(config).rates(step) for step in range(1001)]
+    for step, (epsilon, scale, _) in enumerate(rates):
+        assert epsilon == pytest.approx(0.9 - 0.8 * min(step / 300, 1.0))
+        assert scale == pytest.approx(1.0 - 0.8 * max(step - 700, 0) / 300)

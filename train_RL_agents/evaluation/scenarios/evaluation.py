@@ -15,6 +15,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
+from marinenav_env.fields import ConfigError
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
@@ -150,12 +151,21 @@ class ScenarioEvaluation:
         *,
         seed: int,
     ) -> ScenarioEvaluation:
-        """Return the evaluation of ``agent`` in the environment of its settings."""
+        """Return the evaluation of ``agent`` in the environment of its settings.
+
+        Raises:
+            ConfigError: the policy is of another task, whose vessels the scenarios do not fit.
+        """
+        env = config.env
+        if not isinstance(env, EnvConfig):
+            raise ConfigError(
+                f"task is {config.task!r}: scenarios are of the task 'marine', evaluate in stages"
+            )
         return cls(
             scenarios,
             repeats,
             seed=seed,
-            config=config.env,
+            config=env,
             discrete=agent.discrete,
             device=agent.device,
             stack_k=config.stack_k,

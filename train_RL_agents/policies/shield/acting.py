@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError, plain
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.shield import Shield
 
@@ -28,7 +28,7 @@ class Acting(nn.Module):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return the actions."""
-        return self.act(observation)
+        return self.act(Observation(*observation))
 
 
 class ShieldedPolicy:
@@ -83,10 +83,10 @@ class ShieldedPolicy:
 
 
 def shield_agent(
-    agent: Agent,
+    agent: Actor,
     config: TrainConfig,
     shield: ShieldConfig,
-    act: Callable[[Any], Tensor] | None = None,
+    act: Callable[[Any], Tensor],
 ) -> ShieldedPolicy:
     """Return an agent's policy with a shield.
 
@@ -94,18 +94,19 @@ def shield_agent(
         agent: of the marine environment.
         config: its settings.
         shield: settings of the shield.
-        act: another way for the agent to act than as deployed.
+        act: how the agent acts, such as its own `act`.
 
     Raises:
-        ConfigError: the agent observes several decisions, which the shield does not predict.
+        ConfigError: the agent observes several decisions, which the shield does not predict, or is
+            of another task.
     """
     if config.stack_k > 1:
         raise ConfigError(
             f"stack_k is {config.stack_k}: the shield takes policies that observe one decision"
         )
-    return ShieldedPolicy(
-        act or agent.act, config.env, shield, discrete=agent.discrete, device=agent.device
-    )
+    if not isinstance(config.env, EnvConfig):
+        raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
+    return ShieldedPolicy(act, config.env, shield, discrete=agent.discrete, device=agent.device)
 
 
 def describe_report(report: dict[str, Any]) -> str:

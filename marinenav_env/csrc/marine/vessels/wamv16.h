@@ -226,6 +226,12 @@ struct Wamv16 {
     put(Field::kLeftThrust, d.left), put(Field::kRightThrust, d.right);
   }
 
+  /// Begins at rest in the water, so it drifts with the current.
+  template <class T, class Put>
+  MN_HD static void release(const Params<T>&, T, uint32_t, const Vec2<T>& flow, const Put& put) {
+    put(Field::kVx, flow.x), put(Field::kVy, flow.y);
+  }
+
   /// Energy of the decision, N s.
   template <class V, class T>
   MN_HD static V energy(const Params<T>& p, const Decision<V>& d) {

@@ -271,7 +271,7 @@ def test_policies_with_a_memory_are_refused(tmp_path):
     save_policy(tmp_path / "policy.pt", "DQN", stack_k=2)
     agent, config = load_policy(tmp_path / "policy.pt")
     with pytest.raises(ConfigError, match="stack_k"):
-        shield_agent(agent, config, ShieldConfig())
+        shield_agent(agent, config, ShieldConfig(), agent.act)
 
 
 def test_a_scripted_shield_decides_alike(tmp_path):

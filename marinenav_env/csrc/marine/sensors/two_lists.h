@@ -1,0 +1,125 @@
+// Two lists of what is near, buoys and robots, without noise (Lin et al., ICRA 2024).
+#pragma once
+
+#include "marine/sensors/nearest_objects.h"
+
+namespace marinenav {
+
+#define MN_TWO_LISTS_PARAMS(X, XS) X(range)
+MN_PARAMS(TwoListsParams, MN_TWO_LISTS_PARAMS)
+#undef MN_TWO_LISTS_PARAMS
+
+/// The kObjects nearest buoys and the kObjects nearest robots by surface distance; padding is zero.
+struct TwoLists {
+  static constexpr int kBuoyFeatures = 3, kRobotFeatures = 4;
+  static constexpr int kEntries = 2;
+  static constexpr int kSize = kObjects * (kBuoyFeatures + kRobotFeatures);
+  MN_HD static constexpr int entry_size(int k) {
+    return kObjects * (k == 0 ? kBuoyFeatures : kRobotFeatures);
+  }
+  static TensorSpecs observation() {
+    return {{"static", Number::kReal, {"worlds", "robots", "frames", kObjects, kBuoyFeatures},
+             "p_x p_y radius"},
+            {"dynamic", Number::kReal, {"worlds", "robots", "frames", kObjects, kRobotFeatures},
+             "p_x p_y v_x v_y"}};
+  }
+  static TensorSpecs tables() { return {}; }
+  static TensorSpecs state() { return {}; }
+
+  template <class T>
+  struct Groups {
+    TwoListsParams<T> perception;
+    template <class Visit>
+    void each_group(const Visit& visit) {
+      visit("perception", perception);
+    }
+    void derive(const Groups<double>&) {}
+  };
+
+  template <class T>
+  struct View {
+    explicit View(const Tables&) {}
+  };
+
+  template <class V, class S, class P>
+  MN_HD static void advance(const S&, const P&, int, Mask<V>) {}
+  template <class Placement>
+  MN_HD static void place(const Placement&) {}
+
+  template <class V>
+  struct Sighting {
+    Mask<V> contact;
+  };
+
+  /// Sees one object, which is detected up to `size` (m) beyond the range: into the list, and true
+  /// where it is touched.
+  template <class V, class P, class T = Scalar<V>>
+  MN_HD static Mask<V> see(const P& p, const Observer<V>& self, Mask<V> present,
+                           const TrueObject<V>& object, V size, ObjectList<V>& list) {
+    const V dx = object.x - self.x, dy = object.y - self.y;
+    const Object<V> o{self.cos * dx + self.sin * dy, self.cos * dy - self.sin * dx,
+                      self.cos * object.vx + self.sin * object.vy,
+                      self.cos * object.vy - self.sin * object.vx, object.radius};
+    const V distance = square_root(o.px * o.px + o.py * o.py);
+    const auto detected = both(present, distance <= size + p.perception.range);
+    const V gap = distance - object.radius - p.vessel.radius;
+    insert(list, select(detected, gap, splat<V>(kUnseen<T>)), o);
+    return both(detected, distance <= object.radius + p.vessel.radius);
+  }
+
+  template <class V, class T = Scalar<V>>
+  MN_HD static void clear(ObjectList<V>& list) {
+    const V zero = splat<V>(T(0));
+    MN_UNROLL
+    for (int k = 0; k < kObjects; ++k) {
+      list.key[k] = splat<V>(kUnseen<T>);
+      list.object[k] = {zero, zero, zero, zero, zero};
+    }
+  }
+
+  /// `put(i, value)` writes the observation.
+  template <class V, class S, class P, class Put, class T = Scalar<V>>
+  MN_HD static Sighting<V> observe(const S& s, const P& p, const RandomStream<V>&,
+                                   const Observer<V>& self, V, V, int r, int w, const Put& put) {
+    using F = typename S::Robot;
+    const V zero = splat<V>(T(0));
+    auto contact = zero > zero;
+    ObjectList<V> near;
+    clear(near);
+    for (int b = 0; b < s.buoys; ++b) {
+      const V radius = load<V>(s.buoy_at(2, b, w));
+      const TrueObject<V> buoy{load<V>(s.buoy_at(0, b, w)), load<V>(s.buoy_at(1, b, w)), zero,
+                               zero, radius};
+      contact = either(contact, see(p, self, radius > zero, buoy, radius, near));
+    }
+    MN_UNROLL
+    for (int k = 0; k < kObjects; ++k) {
+      const auto valid = near.key[k] < splat<V>(kUnseen<T>);
+      const Object<V>& o = near.object[k];
+      const int at = k * kBuoyFeatures;
+      put(at, select(valid, o.px, zero)), put(at + 1, select(valid, o.py, zero));
+      put(at + 2, select(valid, o.radius, zero));
+    }
+    clear(near);
+    const V detection = splat<V>(p.vessel.detection_radius);
+    for (int j = 0; j < s.robots; ++j) {
+      if (j == r) continue;
+      const TrueObject<V> robot{load<V>(s.robot_at(F::kX, j, w)), load<V>(s.robot_at(F::kY, j, w)),
+                                load<V>(s.robot_at(F::kVx, j, w)),
+                                load<V>(s.robot_at(F::kVy, j, w)), splat<V>(p.vessel.radius)};
+      const auto alive = is_set(load_int<V>(s.status_at(j, w)), kAlive);
+      contact = either(contact, see(p, self, alive, robot, detection, near));
+    }
+    MN_UNROLL
+    for (int k = 0; k < kObjects; ++k) {
+      const auto valid = near.key[k] < splat<V>(kUnseen<T>);
+      const Object<V>& o = near.object[k];
+      const int at = kObjects * kBuoyFeatures + k * kRobotFeatures;
+      put(at, select(valid, o.px, zero)), put(at + 1, select(valid, o.py, zero));
+      put(at + 2, select(valid, o.vx, zero)), put(at + 3, select(valid, o.vy, zero));
+    }
+    return {contact};
+  }
+};
+
+}  // namespace marinenav

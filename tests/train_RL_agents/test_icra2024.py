@@ -1,0 +1,73 @@
+"""The ICRA 2024 task on the command lines: settings, training, evaluation, and what is refused."""
+
+import json
+
+import pytest
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.icra2024 import (
+    ICRA2024_EXPERIMENTS,
+    ICRA2024_STAGES,
+    Icra2024Config,
+)
+from marinenav_env.fields import ConfigError, plain
+from scripts import episode
+from tests.train_RL_agents.short_runs import TINY
+from train_RL_agents import evaluate, train
+from train_RL_agents.config.files import config_from_plain, load_config
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.episodes import evaluation_config
+from train_RL_agents.policies.load import load_policy
+
+pytestmark = pytest.mark.usefixtures("short_evaluations")
+
+
+def test_the_task_gives_its_own_defaults():
+    config, _, _ = load_config(
+        task="icra2024", agent="IQN", overrides=["env.vessel.max_speed=1.5", "evaluation.seed=7"]
+    )
+    assert config.env.vessel.max_speed == 1.5
+    assert (config.env.reward.goal, config.env.episode.max_steps) == (100.0, 300)
+    assert config.curriculum.stages == ICRA2024_STAGES
+    assert config.evaluation.stages == ICRA2024_EXPERIMENTS
+    assert config.evaluation.seed == 7
+    assert config_from_plain(plain(config)) == config
+    assert TrainConfig(task="icra2024").env == Icra2024Config(episode=config.env.episode)
+
+
+def test_evaluation_lasts_361_decisions_and_goes_on_after_a_collision(monkeypatch):
+    monkeypatch.undo()
+    ends = evaluation_config(Icra2024Config()).episode
+    assert (ends.max_steps, ends.stop_on_collision) == (361, False)
+    ends = evaluation_config(EnvConfig()).episode
+    assert (ends.max_steps, ends.stop_on_collision) == (1000, True)
+
+
+def test_another_task_and_another_tasks_settings_are_refused():
+    with pytest.raises(ConfigError, match="task is 'lake': choose one of marine, icra2024"):
+        load_config(overrides=["task=lake"])
+    with pytest.raises(ConfigError, match="give a Icra2024Config to icra2024"):
+        TrainConfig(task="icra2024", env=EnvConfig())
+    with pytest.raises(ConfigError, match=r"env\.vessel\.mass"):
+        load_config(task="icra2024", overrides=["env.vessel.mass=300"])
+
+
+@pytest.mark.parametrize("agent", ["IQN", "AC-IQN"])
+def test_train_then_evaluate(agent, tmp_path, capsys):
+    run = tmp_path / "run"
+    stages = "evaluation.stages=[[3,4,4,40]]"
+    arguments = ["--task", "icra2024", "--agent", agent, "--output", str(run), *TINY, stages]
+    assert train.main(arguments) == 0
+    policy, config = load_policy(run)
+    assert config.task == "icra2024"
+    assert policy.actions == {"IQN": 9, "AC-IQN": 2}[agent]
+    output = tmp_path / "table.json"
+    arguments = ["--checkpoint", str(run), "--episodes", "2", "--json", str(output)]
+    assert evaluate.main(arguments) == 0
+    (row,) = json.loads(output.read_text())["stages"]
+    assert (row["robots"], row["vortices"], row["episodes"]) == (3, 4, 2)
+    capsys.readouterr()
+    assert evaluate.main(["--checkpoint", str(run), "--scenario", "imazu-01"]) == 1
+    assert "scenarios are of the task 'marine'" in capsys.readouterr().err
+    assert episode.main(["record", "--checkpoint", str(run), "--output", str(tmp_path)]) == 1
+    assert "policy of the task 'icra2024'" in capsys.readouterr().err
