@@ -164,6 +164,8 @@ def evaluate(
         agent, config = load_policy(path, device)
     else:
         agent, config, origin = read_policy(path, device)
+    if arguments.report and config.task != "marine":
+        raise ConfigError(f"task is {config.task!r}: --report knows the vessels of 'marine' only")
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)

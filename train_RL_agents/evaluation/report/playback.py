@@ -86,7 +86,8 @@ def episodes_of(policies: Sequence[Evaluated], budget: int = BUDGET) -> list[dic
     """
     packed: list[tuple[Candidate, dict[str, Any]]] = []
     for index, evaluated in enumerate(policies):
-        left = budget // len(policies)
+        left, env = budget // len(policies), evaluated.config.env
+        assert isinstance(env, EnvConfig)  # evaluate.py refuses other tasks
         for one in in_turn(candidates(evaluated)):
             episode = {
                 "policy": index,
@@ -94,7 +95,7 @@ def episodes_of(policies: Sequence[Evaluated], budget: int = BUDGET) -> list[dic
                 "world": one.world,
                 "end": one.end,
                 "gap": round(one.gap, 2) if math.isfinite(one.gap) else None,
-                **pack_episode(evaluated.recording.tracks(one.world), evaluated.config.env),
+                **pack_episode(evaluated.recording.tracks(one.world), env),
             }
             left -= len(json.dumps(episode))
             if left < 0:
