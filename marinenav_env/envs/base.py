@@ -231,11 +231,10 @@ class KernelEnv(EnvBase):
         Raises:
             ValueError: an entry is missing, has another shape, or a number that is out of range.
         """
-        state = {self.names_before.get(name, name): value for name, value in state.items()}
-        for name, tensor in self._changing().items():
-            if name not in state and name in self.names_added:
-                tensor.zero_()
-                continue
+        changing = self._changing()
+        added = {n: torch.zeros_like(t) for n, t in changing.items() if n in self.names_added}
+        state = added | {self.names_before.get(name, name): t for name, t in state.items()}
+        for name, tensor in changing.items():
             if name not in state or state[name].shape != tensor.shape:
                 found = tuple(state[name].shape) if name in state else "missing"
                 raise ValueError(
@@ -243,7 +242,7 @@ class KernelEnv(EnvBase):
                     " use the checkpoint with the worlds and stages it was made with"
                 )
         check_state(state, self.kernel_spec, self._sizes)
-        for name, tensor in self._changing().items():
+        for name, tensor in changing.items():
             tensor.copy_(state[name])
 
     # ---- TorchRL face -------------------------------------------------------------------------

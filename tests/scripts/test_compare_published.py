@@ -60,7 +60,9 @@ def test_a_table_has_a_line_for_each_stage(tmp_path, capsys):
     figures = {"success_ci95": [0.9, 1.0], "collision": 0.0, "timeout": 0.0, "mean_time_s": None}
     stages = on_stages(1.0, 1000, **figures)
     (tmp_path / "evaluation.json").write_text(json.dumps({"stages": stages}))
-    (tmp_path / "run.json").write_text('{"config": {"agent": "AC-IQN"}}')
+    (tmp_path / "run.json").write_text(
+        '{"config": {"agent": "AC-IQN"}, "starts": [{"commit": null}]}'
+    )
     assert compare_published.main([str(tmp_path)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if " robots, " in line]
     assert len(lines) == 6

@@ -40,7 +40,9 @@ def run(tmp_path):
         "AC-IQN",
         evaluation={"stages": [[1, 0, 0, 30.0], [2, 0, 0, 30.0]]},
     )
-    (folder / "run.json").write_text(json.dumps({"seed": 0, "starts": [START, START]}))
+    (folder / "run.json").write_text(
+        json.dumps({"seed": 0, "config": {}, "starts": [START, START]})
+    )
     records = [
         {"mode": "train", "step": 3, "elapsed_s": 30.0},
         {"mode": "evaluation", "step": 5, "elapsed_s": 50.0},

@@ -61,7 +61,7 @@ ENVIRONMENTS = {
     ),
     "half a seed": ({"seed": 1.5}, r"seed is 1\.5: give a whole number"),
     "a stage that is a number": ({"stages": [1]}, r"stages\[0\] is 1: give a section"),
-    "parameters that are a pair": ({"config": (1, 2)}, r"config is \(1, 2\): give 7 values"),
+    "parameters that are a pair": ({"config": (1, 2)}, r"config is \(1, 2\): give \d+ values"),
     "a device that is a number": ({"device": 5}, "device is '5': use 'cpu' or 'cuda'"),
     "a device that is none": ({"device": "cpu:x"}, "device is 'cpu:x' .*: use 'cpu'"),
     "slots that are a number": ({"slots": 5}, "slots is 5: give 3 numbers, robots"),

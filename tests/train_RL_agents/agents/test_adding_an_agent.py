@@ -85,7 +85,8 @@ def test_the_trainer_trains_it_and_evaluation_loads_it(project):
     training = ["--agent", "QR-DQN", "--device", "cpu", "--output", "run", *SHORT]
     evaluation = ["--checkpoint", "run", "--episodes", "1", "--device", "cpu"]
     tables = run(project, "-c", program, *training, "--", *evaluation)
-    assert tables.count("QR-DQN") == 2
+    assert tables.count("QR-DQN, seed 0, 300 steps") == 1
+    assert tables.count("QR-DQN, episodes of seed") == 1
     records = [r for r in read_metrics(project / "run" / "metrics.jsonl") if r["mode"] == "train"]
     assert records[-1]["step"] == 300
     assert records[-1]["updates"] > 0
