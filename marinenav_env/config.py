@@ -2,8 +2,8 @@
 
 "published" means the simulator of "Distributional Reinforcement Learning based Integrated Decision
 Making and Control for Autonomous Surface Vehicles" (IEEE RA-L 2025, arXiv 2412.09466). The C++
-core has a member of the same name for every parameter (`csrc/core/params.h`); the operators take
-them packed by name, in the core's own order, and refuse to load if a name is missing on a side.
+core has a member of the same name for every parameter (in the lists of `csrc/marine`); the
+operators take them packed by name, and refuse to load if a name is missing on a side.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from marinenav_env.envs.checks import check_slots
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import labels_of
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
@@ -52,7 +52,7 @@ class RunEvaluation:
         worlds = settings.final_episodes * len(settings.stages)
         place = config.stack_k, self._agent.device, torch.float32
         try:
-            check_memory(ops.describe(MarineNavEnv.kernel), sizes, worlds, *place)
+            check_memory(ops.describe(TASKS[config.task].kernel), sizes, worlds, *place)
         except ConfigError as error:
             raise ConfigError(
                 f"evaluation.final_episodes is {settings.final_episodes}, worlds of all stages "
