@@ -14,10 +14,12 @@ from marinenav_env.fields import ConfigError, plain
 from scripts import episode
 from tests.train_RL_agents.short_runs import TINY
 from train_RL_agents import evaluate, train
+from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import config_from_plain, load_config
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.episodes import evaluation_config
 from train_RL_agents.policies.load import load_policy
+from train_RL_agents.training import evaluations
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 
@@ -41,6 +43,14 @@ def test_evaluation_lasts_361_decisions_and_goes_on_after_a_collision(monkeypatc
     assert (ends.max_steps, ends.stop_on_collision) == (361, False)
     ends = evaluation_config(EnvConfig()).episode
     assert (ends.max_steps, ends.stop_on_collision) == (1000, True)
+
+
+def test_memory_is_asked_for_the_tensors_of_the_task(monkeypatch):
+    asked = []
+    monkeypatch.setattr(evaluations, "check_memory", lambda spec, *_: asked.append(spec.name))
+    config, _, _ = load_config(task="icra2024", agent="IQN", overrides=list(TINY))
+    evaluations.RunEvaluation(config, build_agent(config, "cpu"))
+    assert asked == ["icra2024"]
 
 
 def test_another_task_and_another_tasks_settings_are_refused():
