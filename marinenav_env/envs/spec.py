@@ -109,6 +109,7 @@ class EntitySpec:
         rows: objects K of one frame.
         frames: decisions k in an observation, the newest first.
         own_radius: of the robot, m.
+        buoy_radius: of the largest buoy, m.
     """
 
     ego: Features
@@ -116,6 +117,7 @@ class EntitySpec:
     rows: int
     frames: int
     own_radius: float
+    buoy_radius: float
 
     keys = ("self", "objects", "mask")
     """Names of an observation's tensors in a TensorDict and in exports."""
@@ -261,6 +263,7 @@ def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSp
         rows=int(kernel.tensor("mask").shape[-1]),
         frames=stack_k,
         own_radius=vessel.radius,
+        buoy_radius=config.scenario.buoy_radius_max,
     )
     meaning: dict[str, Any] = {"decision_s": vessel.dt * vessel.substeps}
     if discrete:

@@ -29,6 +29,9 @@ class CurriculumConfig(Settings):
     stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
     starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
     """sequential: the step at which each stage begins; empty divides the run evenly."""
+    hull_margin: float = setting(0.0, unit="m", source=MEASURED, low=0.0)
+    """How much larger hulls are while collecting than in evaluations: a policy keeps clear of
+    contact by as much."""
 
     def check(self) -> None:
         """Refuse stages that would not be trained, and starts that the mode has no use for."""
@@ -198,6 +201,14 @@ class TrainConfig(Settings):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         super().__post_init__()
+
+    @property
+    def collecting_env(self) -> TaskConfig:
+        """`env` with the hulls that it has while collecting."""
+        vessel = self.env.vessel
+        wide = replace(vessel, radius=vessel.radius + self.curriculum.hull_margin)
+        changed: dict[str, Any] = {"vessel": wide}
+        return replace(self.env, **changed)
 
     def check(self) -> None:
         """Refuse another algorithm's settings, and sizes that leave nothing to learn."""

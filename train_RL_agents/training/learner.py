@@ -43,7 +43,7 @@ class Learner:
         self.env = TASKS[config.task](
             config.worlds,
             stages=config.curriculum.stages,
-            config=config.env,
+            config=config.collecting_env,
             discrete=self.agent.discrete,
             device=device,
             seed=config.seed,

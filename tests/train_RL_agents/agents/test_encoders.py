@@ -101,7 +101,7 @@ def test_the_description_chooses_the_encoder():
 
 def test_a_flat_observation_is_divided_by_its_magnitudes():
     spec = flat("DQN").observation
-    own, plain = make_encoder(spec), make_encoder(spec, (1.0,))
+    own, plain = make_encoder(spec), make_encoder(spec, ego_magnitude=(1.0,))
     state = own.state_dict() | {"observation_input_scale": torch.ones(4)}
     plain.load_state_dict(state)
     observation = random_observation(3, spec=spec)
