@@ -11,6 +11,7 @@ from rich.console import Console
 
 from marinenav_env.files import write_json
 from train_RL_agents.commands.evaluation import EPISODES, evaluate, evaluate_against
+from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, split_settings
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.figures import draw_trajectories
@@ -21,7 +22,8 @@ from train_RL_agents.run.checkpoint import CheckpointError
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        description="Evaluate a policy on its evaluation.stages, by default the six published ones."
+        description="Evaluate a policy on its evaluation.stages, by default the six published "
+        f"ones. {SETTINGS_HELP}"
     )
     parser.add_argument(
         "--checkpoint",
@@ -38,11 +40,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="N",
         help=f"per stage (default {EPISODES}) or scenario (default: as often as it says)",
     )
-    parser.add_argument(
-        "--scenario",
-        metavar="NAME",
-        help="evaluate in scenarios instead of stages: a named set such as imazu, one of its cases "
-        "such as imazu-05, or a YAML file (docs/evaluation.md)",
+    add_world_options(
+        parser,
+        stages="evaluate in this stage instead of the policy's",
+        scenario="evaluate in scenarios instead of stages",
     )
     parser.add_argument(
         "--seed", type=int, default=1, metavar="S", help="of the episodes (default %(default)s)"
@@ -82,7 +83,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    namespace = parser.parse_args(arguments)
+    rest, settings = split_settings(arguments)
+    namespace = parser.parse_args(rest)
+    namespace.settings = settings
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
     for option, path in (("--json", namespace.json), ("--picture", namespace.picture)):

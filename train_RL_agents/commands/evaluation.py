@@ -11,6 +11,7 @@ from rich.console import Console
 
 from marinenav_env.fields import ConfigError, build
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.commands.options import with_world_options
 from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
@@ -24,6 +25,7 @@ from train_RL_agents.evaluation.results import StageResult, table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
+from train_RL_agents.metrics.progress import bar
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.shield.acting import describe_report, shield_agent
 from train_RL_agents.policies.shield.config import ShieldConfig
@@ -95,6 +97,19 @@ def evaluation_for(
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
 
 
+def played(
+    evaluation: Evaluation | ScenarioEvaluation,
+    act: Policy,
+    title: str,
+    recording: Recording | None = None,
+) -> Results:
+    """Run an evaluation with a bar of the episodes that have ended."""
+    with bar(
+        total=evaluation.worlds, desc=title, unit="episode", leave=False, delay=5.0
+    ) as progress:
+        return evaluation.run(act, recording, progress.update)
+
+
 def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> EvaluatedPolicy:
     """Evaluate the policy at ``path`` as deployed, and print the table.
 
@@ -107,7 +122,7 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
         ConfigError: a setting of the shield is unknown or wrong, or it cannot guard the policy.
         ConfigError: there is no such scenario, or it cannot be played.
     """
-    agent, config, origin = _read(path, arguments.device)
+    agent, config, origin = _read(path, arguments)
     if arguments.report and config.task != "marine":
         raise ConfigError(f"task is {config.task!r}: --report knows the vessels of 'marine' only")
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
@@ -123,7 +138,7 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
         act: Policy, title: str, recording: Recording | None = None
     ) -> tuple[Results, dict[str, Any] | None]:
         guarded = shield_agent(agent, config, shield, act) if shield else None
-        results = evaluation.run(guarded or act, recording)
+        results = played(evaluation, guarded or act, title, recording)
         print_results(results, title, console)
         if guarded is None:
             return results, None
@@ -141,12 +156,18 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     return EvaluatedPolicy(agent, Evaluated(name, config, results, recording), shielded)
 
 
-def _read(path: str, device: str) -> tuple[Agent | Baseline, TrainConfig, dict[str, Any]]:
-    """Return a policy, its settings, and what is known of its origin."""
-    chosen = choose_device(device)
+def _read(
+    path: str, arguments: argparse.Namespace
+) -> tuple[Agent | Baseline, TrainConfig, dict[str, Any]]:
+    """Return a policy, its settings with what the command line changes, and its known origin."""
+    device = choose_device(arguments.device)
+    origin: dict[str, Any] = {}
+    agent: Agent | Baseline
     if path.startswith(PREFIX):
-        return (*load_policy(path, chosen), {})
-    return read_policy(path, chosen)
+        agent, config = load_policy(path, device)
+    else:
+        agent, config, origin = read_policy(path, device)
+    return agent, with_world_options(config, arguments), origin
 
 
 def _shield_of(
@@ -170,7 +191,7 @@ def evaluate_against(
     """
     other, other_config = load_policy(arguments.against, choose_device(arguments.device))
     config = dataclasses.replace(first.evaluated.config, stack_k=other_config.stack_k)
-    others = evaluation_for(arguments, other, config).run(other.act)
+    others = played(evaluation_for(arguments, other, config), other.act, arguments.against)
     print_results(others, f"{other.name}, the same episodes", console)
     rows, other_rows = (
         part.rows if isinstance(part, ScenarioResults) else part for part in (first.results, others)
