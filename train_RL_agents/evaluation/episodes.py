@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.measures import Measures, measure
 from train_RL_agents.evaluation.motion import MotionLog
-from train_RL_agents.evaluation.recording import Recording
+from train_RL_agents.evaluation.recording import BatchRecording, Recording
 from train_RL_agents.evaluation.results import Outcomes, StageResult
 
 DECISION_LIMIT = 1_000
@@ -35,7 +35,10 @@ LOOK_INTERVAL = 25
 """Decisions between two looks at which worlds still run."""
 
 
+OneConfig = TypeVar("OneConfig", bound=TaskConfig)
 Policy = Callable[[Observation], Tensor]
+Progress = Callable[[int], object]
+"""Called now and then with how many episodes have ended since."""
 
 
 class Batch:
@@ -61,12 +64,15 @@ class Batch:
         self._start = env.state_dict()
 
     @torch.no_grad()
-    def play(self, act: Policy, recording: Recording | None = None) -> tuple[Outcomes, Measures]:
+    def play(
+        self, act: Policy, recording: BatchRecording | None = None, progress: Progress | None = None
+    ) -> tuple[Outcomes, Measures]:
         """Play all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
             recording: keeps the episodes, if wanted.
+            progress: learns of progress, if wanted.
 
         Returns:
             How they ended, and what happened in them.
@@ -77,7 +83,7 @@ class Batch:
         env = self._env
         with torch.random.fork_rng([env.device] if env.device.type == "cuda" else []):
             torch.manual_seed(self._seed)
-            log = self._run_episodes(act, recording)
+            log = self._run_episodes(act, recording, progress or (lambda _: None))
         env.check_actions()
         outcome = torch.stack([env.outcome[name] for name in COPIED_OUTCOME]).cpu()
         return Outcomes(*(outcome[:3] > 0), *outcome[3:]), self._measure(log)
@@ -95,7 +101,9 @@ class Batch:
             energy=state.robot_field("energy")[:, : self._env.worlds],
         )
 
-    def _run_episodes(self, act: Policy, recording: Recording | None) -> MotionLog:
+    def _run_episodes(
+        self, act: Policy, recording: BatchRecording | None, progress: Progress
+    ) -> MotionLog:
         env = self._env
         env.load_state_dict(self._start)
         stepper = Stepper(env, restarts=False)
@@ -107,10 +115,13 @@ class Batch:
         if recording:
             recording.begin(env, stepper.now)
         action = env.action_spec["robots", "action"].zero()
+        left = env.worlds
         for decision in range(env.config.episode.max_steps):
             if decision % LOOK_INTERVAL == 0:
                 running = env.alive.any(1).nonzero().squeeze(1)
-                if not len(running):
+                progress(left - len(running))
+                left = len(running)
+                if not left:
                     break
                 log.follow(running)
                 if recording:
@@ -124,15 +135,21 @@ class Batch:
             if recording:
                 recording.note(following, action)
             stepper.advance()
+        progress(left)
         return log
 
     def _steer(self, act: Policy, worlds: Tensor, seen: Observation) -> Tensor:
-        action = act(seen)
-        for robots, policy in self._steering:
-            chosen = robots.index_select(0, worlds)
-            chosen = chosen.view(*chosen.shape, *(1,) * (action.dim() - chosen.dim()))
-            action = torch.where(chosen, policy(seen).to(action.dtype), action)
-        return action
+        chosen = [(robots.index_select(0, worlds), policy) for robots, policy in self._steering]
+        return steered(act, chosen, seen)
+
+
+def steered(act: Policy, others: Sequence[tuple[Tensor, Policy]], seen: Observation) -> Tensor:
+    """Return actions of a policy, and of the others for the robots [W, R] bool that they steer."""
+    action = act(seen)
+    for robots, policy in others:
+        chosen = robots.view(*robots.shape, *(1,) * (action.dim() - robots.dim()))
+        action = torch.where(chosen, policy(seen).to(action.dtype), action)
+    return action
 
 
 class Evaluation:
@@ -176,6 +193,11 @@ class Evaluation:
         env.set_stage(self.stage_of_world.to(env.device))
         self._batch = Batch(env, seed=seed)
 
+    @property
+    def worlds(self) -> int:
+        """Number of all episodes."""
+        return len(self.stage_of_world)
+
     @classmethod
     def of_agent(
         cls, agent: Actor, config: TrainConfig, episodes: Sequence[int], *, seed: int
@@ -191,17 +213,22 @@ class Evaluation:
             stack_k=config.stack_k,
         )
 
-    def run(self, act: Policy, recording: Recording | None = None) -> list[StageResult]:
+    def run(
+        self, act: Policy, recording: Recording | None = None, progress: Progress | None = None
+    ) -> list[StageResult]:
         """Run all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
             recording: keeps the episodes, if wanted, in the order of the rows.
+            progress: learns of progress, if wanted.
 
         Returns:
             One row per stage that has episodes.
         """
-        outcomes, measures = self._batch.play(act, recording)
+        every_world = range(len(self.stage_of_world))
+        kept = recording.batch(list(every_world)) if recording else None
+        outcomes, measures = self._batch.play(act, kept, progress)
         rows = []
         for index, stage in enumerate(self.stages):
             chosen = self.stage_of_world == index
@@ -221,7 +248,7 @@ COPIED_OUTCOME = (
 )
 
 
-def evaluation_config(config: TaskConfig) -> TaskConfig:
+def evaluation_config(config: OneConfig) -> OneConfig:
     """Return ``config`` with the episode's ends as its task's evaluation has them."""
     episode = task_of(config).evaluation_episode
     limit = min(episode.max_steps, DECISION_LIMIT)

@@ -59,6 +59,19 @@ class Measures(NamedTuple):
             encounters=chosen(self.encounters),
         )
 
+    def reordered(self, order: Tensor) -> Measures:
+        """Return the measures with world ``order[i]`` as world i; ``order`` is [W]."""
+        number = order.argsort()
+
+        def renumbered(columns: Columns) -> Columns:
+            world = number[columns["world"]]
+            rows = world.argsort(stable=True)
+            return {name: column[rows] for name, column in (columns | {"world": world}).items()}
+
+        return self._replace(
+            vessels=renumbered(self.vessels), encounters=renumbered(self.encounters)
+        )
+
     def of_robots(self, robots: Tensor) -> Measures:
         """Return the measures of the robots [R, W] bool, which meet the others as before."""
 

@@ -197,7 +197,7 @@ def test_one_command_writes_the_page_of_several_policies(tmp_path, capsys):
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(evaluate, "load_policy", None)
+    monkeypatch.setattr(evaluate, "evaluate", None)
     (tmp_path / "file").write_text("")
     command = ["--checkpoint", "baseline:orca", "--report", str(tmp_path / "file")]
     assert evaluate.main(command) == 1
