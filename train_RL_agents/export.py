@@ -71,14 +71,20 @@ def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]
 
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
-        ExportError: the policy is an export already, the file cannot be written, or its network
-            does not give what the checkpoint gives.
+        ExportError: the policy is an export already, or the format cannot hold it, or the file
+            cannot be written, or its network does not give what the checkpoint gives.
     """
     if output.is_dir():
         raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
     policy = read_policy(checkpoint)
     if isinstance(policy.agent.actor, ScriptedNetwork):
         raise ExportError(f"{checkpoint} is an export already: give the checkpoint it was made of")
+    keys = policy.agent.spec.observation.keys
+    if form.parts not in (None, len(keys)):
+        raise ExportError(
+            f"{checkpoint} observes {', '.join(keys)}: --format torchscript is for the planners of "
+            f"vessels, which observe {form.parts} tensors; give --format onnx"
+        )
     content, deviation = exported(policy, form)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -24,8 +24,8 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
 from train_RL_agents.device.placement import check_own_gpu, choose_device
-from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
-from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories, has_map
+from train_RL_agents.evaluation.results import Row
 from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
@@ -137,14 +137,15 @@ def train_here(
     if processes.first:
         write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
 
-    def conclude(results: list[StageResult], receiver: AnalysisReceiver) -> None:
-        """Print the table and draw the trajectories."""
+    def conclude(results: list[Row], receiver: AnalysisReceiver) -> None:
+        """Print the table, and draw the trajectories of a task that has a map."""
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
-        picture = output_dir / TRAJECTORIES
-        draw_trajectories(trainer.learner.agent, config, config.seed, picture)
-        receiver.show_picture("trajectories", picture, step=trainer.counters.step)
-        print(f"picture: {picture}")
+        if has_map(config.task):
+            picture = output_dir / TRAJECTORIES
+            draw_trajectories(trainer.learner.agent, config, config.seed, picture)
+            receiver.show_picture("trajectories", picture, step=trainer.counters.step)
+            print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
     trainer.train(conclude)

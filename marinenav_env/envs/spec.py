@@ -276,12 +276,3 @@ def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSp
         return EnvSpec(observation, ActionSpec(True, kernel.discrete, meaning), "robots")
     meaning |= {"order": "left, right", "largest_rate_n_per_s": vessel.max_thrust_rate}
     return EnvSpec(observation, ActionSpec(False, kernel.continuous, meaning), "robots")
-
-
-def cartpole_spec(*, stack_k: int = 1) -> EnvSpec:
-    """Return the description of `CartPoleEnv`; its magnitudes are those of an episode's end."""
-    kernel = ops.describe("cartpole")
-    (state,) = kernel.observation
-    features = Features(state.fields, ("m", "m/s", "rad", "rad/s"), (2.4, 2.0, 0.2, 2.0))
-    meaning = {"decision_s": 0.02, "index": "0 pushes to the left, 1 to the right"}
-    return EnvSpec(FlatSpec(features, stack_k), ActionSpec(True, kernel.discrete, meaning))

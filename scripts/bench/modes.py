@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import torch
 
 from marinenav_env.config import EpisodeConfig
+from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.make import TASKS
-from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from scripts.bench.disturbances import disturbed
 from scripts.bench.machine import Memory, release_memory, timed
@@ -92,10 +93,24 @@ class Repeat(NamedTuple):
     decisions: int  # of each world
 
 
-def stagger(env: MarineNavEnv) -> None:
+def stagger(env: KernelEnv) -> None:
     """Count the episodes as begun at different times, so that their limits fall apart."""
     step = env.state.world_field("step")
     step.copy_(torch.randint_like(step, env.config.episode.max_steps))
+
+
+def fixed_kind(task: str) -> bool:
+    """Whether random actions are indices: only where a task takes no numbers."""
+    return ops.describe(task).continuous == 0
+
+
+def random_actions(env: KernelEnv, count: int) -> torch.Tensor:
+    """Return so many sets of actions of all robots, [count, W, R] or [count, W, R, n]."""
+    like = env.make_action()
+    shape = (count, *like.shape)
+    if env.discrete:
+        return torch.randint(env.kernel_spec.discrete, shape, device=env.device)
+    return 2 * torch.rand(shape, device=env.device) - 1
 
 
 class Simulation:
@@ -120,16 +135,15 @@ class Simulation:
             case.worlds,
             stages=(case.stage,),
             config=config,
-            discrete=agent is not None and agent.discrete,
+            discrete=agent.discrete if agent else fixed_kind(case.task),
             device=case.device,
             skip_reset_if_empty=case.skip_reset_if_empty,
         )
         self._stepper = Stepper(self.env, restarts=case.resets != "none")
         every = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
         self._renewed = every if case.resets == "every" else None
-        shape = (case.worlds, case.robots, 2)
         if agent is None:
-            actions = 2 * torch.rand(PREPARED_ACTIONS, *shape, device=case.device) - 1
+            actions = random_actions(self.env, PREPARED_ACTIONS)
             choices = [lambda _, action=action: action for action in actions]
         else:
             choices = [PolicyWrapper(agent).act] * 2

@@ -19,9 +19,10 @@ from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
 from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline
 from train_RL_agents.evaluation.episodes import Evaluation, Policy
+from train_RL_agents.evaluation.figures import has_map
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.report.evaluated import Evaluated
-from train_RL_agents.evaluation.results import StageResult, table_as_json
+from train_RL_agents.evaluation.results import table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
@@ -33,7 +34,7 @@ from train_RL_agents.policies.shield.config import ShieldConfig
 EPISODES = 100
 """Episodes of each stage where the command line names no number."""
 
-Results = list[StageResult] | ScenarioResults
+Results = list[Any] | ScenarioResults
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +126,11 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     agent, config, origin = _read(path, arguments)
     if arguments.report and config.task != "marine":
         raise ConfigError(f"task is {config.task!r}: --report knows the vessels of 'marine' only")
+    for option in ("picture", "against"):
+        if getattr(arguments, option) and not has_map(config.task):
+            raise ConfigError(
+                f"task is {config.task!r}, which has no vessels: leave --{option} out"
+            )
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)

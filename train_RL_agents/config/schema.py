@@ -6,13 +6,14 @@ schedule counts in steps, none in wall-clock time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from marinenav_env.config import EpisodeConfig, RewardConfig, TaskConfig
+from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, require, setting
+from marinenav_env.kernel import ops
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.registry import AGENTS
 
@@ -170,15 +171,21 @@ class LogConfig(Settings):
 
 
 def training_env(task: str = "marine") -> TaskConfig:
-    """Return the published simulator of a task with shorter episodes.
+    """Return the published configuration of a task, as changed for training.
 
-    An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
-    The first task's collisions cost twice the published price, which is measured: docs/results.md.
+    Vessels have shorter episodes: an untrained robot drifts away, and would fill the batch with a
+    world that nothing happens in. The first task's collisions cost twice the published price, which
+    is measured: docs/results.md.
     """
-    config = TASKS[task].config_type(episode=EpisodeConfig(max_steps=300))
-    if task == "marine":
-        config = replace(config, reward=RewardConfig(collision=-10.0))
-    return config
+    kind = TASKS[task]
+    return kind.config_type(**kind.training_changes)
+
+
+def fitting_agents(task: str) -> list[str]:
+    """Return the names of the agents whose kind of actions a task takes."""
+    kernel = ops.describe(TASKS[task].kernel)
+    sizes = {True: kernel.discrete, False: kernel.continuous}
+    return [name for name, kind in AGENTS.items() if sizes[kind.discrete] > 0]
 
 
 @dataclass(frozen=True)
@@ -186,7 +193,7 @@ class TrainConfig(Settings):
     """Everything that decides a training run."""
 
     task: str = setting("marine", unit="-", source=CHOICE, choices=TASKS)
-    """The environment: that of the RA-L paper, or of ICRA 2024."""
+    """The environment: that of the RA-L paper, of ICRA 2024, or a classic one of Gymnasium."""
     agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
     seed: int = setting(0, unit="-", source=CHOICE, low=0)
     device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
@@ -241,6 +248,7 @@ class TrainConfig(Settings):
         kind = TASKS[self.task].config_type
         given, remedy = type(self.env).__name__, f"give a {kind.__name__} to {self.task}"
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
+        self._check_actions()
         self.require(
             self.updates.warmup_transitions <= self.replay.capacity,
             "updates.warmup_transitions",
@@ -263,4 +271,15 @@ class TrainConfig(Settings):
             self.total_steps >= self.worlds,
             "total_steps",
             f"one decision of {self.worlds} worlds takes more; raise total_steps or lower worlds",
+        )
+
+    def _check_actions(self) -> None:
+        """Refuse an agent whose kind of actions the task does not take."""
+        fitting = fitting_agents(self.task)
+        given, kinds = AGENTS[self.agent].discrete, ("continuous", "discrete")
+        self.require(
+            self.agent in fitting,
+            "agent",
+            f"its actions are {kinds[given]}, and {self.task} takes {kinds[not given]} ones; "
+            f"choose one of {', '.join(fitting)}",
         )

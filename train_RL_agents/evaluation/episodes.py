@@ -11,18 +11,14 @@ from torch import Tensor
 
 from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import task_of
-from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.spec import tuple_like
-from marinenav_env.envs.state import STATUS_COLLIDED, STATUS_REACHED
 from marinenav_env.stepper import Stepper
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
-from train_RL_agents.evaluation.measures import Measures, measure
-from train_RL_agents.evaluation.motion import MotionLog
 from train_RL_agents.evaluation.recording import BatchRecording, Recording
-from train_RL_agents.evaluation.results import Outcomes, StageResult
+from train_RL_agents.evaluation.watches import Watch, watch_of
 
 DECISION_LIMIT = 1_000
 """Most decisions of an episode in evaluation, as published; a task may have fewer."""
@@ -53,7 +49,7 @@ class Batch:
 
     def __init__(
         self,
-        env: MarineNavEnv,
+        env: Any,
         *,
         seed: int,
         placed: bool = False,
@@ -66,7 +62,7 @@ class Batch:
     @torch.no_grad()
     def play(
         self, act: Policy, recording: BatchRecording | None = None, progress: Progress | None = None
-    ) -> tuple[Outcomes, Measures]:
+    ) -> Any:
         """Play all episodes to their end.
 
         Args:
@@ -75,7 +71,8 @@ class Batch:
             progress: learns of progress, if wanted.
 
         Returns:
-            How they ended, and what happened in them.
+            What the rows of this kind of task are made of, `watches.Watch.parts`; for navigation
+            `Outcomes` and `Measures`.
 
         Raises:
             ValueError: the policy gave actions that are not finite, or of no such number.
@@ -83,27 +80,13 @@ class Batch:
         env = self._env
         with torch.random.fork_rng([env.device] if env.device.type == "cuda" else []):
             torch.manual_seed(self._seed)
-            log = self._run_episodes(act, recording, progress or (lambda _: None))
+            watch = self._run_episodes(act, recording, progress or (lambda _: None))
         env.check_actions()
-        outcome = torch.stack([env.outcome[name] for name in COPIED_OUTCOME]).cpu()
-        return Outcomes(*(outcome[:3] > 0), *outcome[3:]), self._measure(log)
-
-    def _measure(self, log: MotionLog) -> Measures:
-        state, vessel = self._env.state, self._env.config.vessel
-        status = state.status[:, : self._env.worlds]
-        return measure(
-            log.read(),
-            state.buoy[..., : self._env.worlds],
-            hull_radius=vessel.radius,
-            decision_time=vessel.dt * vessel.substeps,
-            reached=(status & (STATUS_REACHED | STATUS_COLLIDED)) == STATUS_REACHED,
-            collided=status & STATUS_COLLIDED,
-            energy=state.robot_field("energy")[:, : self._env.worlds],
-        )
+        return watch.parts()
 
     def _run_episodes(
         self, act: Policy, recording: BatchRecording | None, progress: Progress
-    ) -> MotionLog:
+    ) -> Watch:
         env = self._env
         env.load_state_dict(self._start)
         stepper = Stepper(env, restarts=False)
@@ -111,10 +94,10 @@ class Batch:
             stepper.observe()
         else:
             stepper.reset()
-        log = MotionLog(env)
+        watch: Watch = watch_of(env.kernel_spec)(env)
         if recording:
             recording.begin(env, stepper.now)
-        action = env.action_spec["robots", "action"].zero()
+        action = env.make_action()
         left = env.worlds
         for decision in range(env.config.episode.max_steps):
             if decision % LOOK_INTERVAL == 0:
@@ -123,7 +106,7 @@ class Batch:
                 left = len(running)
                 if not left:
                     break
-                log.follow(running)
+                watch.follow(running)
                 if recording:
                     recording.follow(running)
             for worlds in running.split(CHUNK_WORLDS):
@@ -131,12 +114,12 @@ class Batch:
                 seen = tuple_like(now, (field.index_select(0, worlds) for field in now))
                 action.index_copy_(0, worlds, self._steer(act, worlds, seen))
             following = stepper.step(action)
-            log.note(following.acted)
+            watch.note(following.acted)
             if recording:
                 recording.note(following, action)
             stepper.advance()
         progress(left)
-        return log
+        return watch
 
     def _steer(self, act: Policy, worlds: Tensor, seen: Observation) -> Tensor:
         chosen = [(robots.index_select(0, worlds), policy) for robots, policy in self._steering]
@@ -191,7 +174,7 @@ class Evaluation:
             stack_k=stack_k,
         )
         env.set_stage(self.stage_of_world.to(env.device))
-        self._batch = Batch(env, seed=seed)
+        self._batch, self._row = Batch(env, seed=seed), watch_of(env.kernel_spec).row
 
     @property
     def worlds(self) -> int:
@@ -215,7 +198,7 @@ class Evaluation:
 
     def run(
         self, act: Policy, recording: Recording | None = None, progress: Progress | None = None
-    ) -> list[StageResult]:
+    ) -> list[Any]:
         """Run all episodes to their end.
 
         Args:
@@ -224,28 +207,18 @@ class Evaluation:
             progress: learns of progress, if wanted.
 
         Returns:
-            One row per stage that has episodes.
+            One row per stage that has episodes, of the kind that the task has.
         """
         every_world = range(len(self.stage_of_world))
         kept = recording.batch(list(every_world)) if recording else None
-        outcomes, measures = self._batch.play(act, kept, progress)
+        parts = self._batch.play(act, kept, progress)
         rows = []
         for index, stage in enumerate(self.stages):
             chosen = self.stage_of_world == index
             if self.episodes[index]:
-                happened = outcomes.of_worlds(chosen), measures.of_worlds(chosen)
-                rows.append(StageResult(*happened, stage))
+                happened = (part.of_worlds(chosen) for part in parts)
+                rows.append(self._row(*happened, stage))
         return rows
-
-
-COPIED_OUTCOME = (
-    "success",
-    "collision",
-    "timeout",
-    "mean_time_s",
-    "mean_energy",
-    "mean_return",
-)
 
 
 def evaluation_config(config: OneConfig) -> OneConfig:

@@ -20,7 +20,7 @@ from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.results import StageResult, table_as_json
+from train_RL_agents.evaluation.results import Row, mean_score, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
@@ -29,7 +29,7 @@ from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
 from train_RL_agents.run.provenance import ended_at_once
 from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
-from train_RL_agents.training.evaluations import RunEvaluation, mean_success
+from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.training.learner import Learner
 
@@ -83,8 +83,8 @@ class TorchRLTrainer:
     # ---- the loop -----------------------------------------------------------------------------
 
     def train(
-        self, conclude: Callable[[list[StageResult], AnalysisReceiver], None] | None = None
-    ) -> list[StageResult]:
+        self, conclude: Callable[[list[Row], AnalysisReceiver], None] | None = None
+    ) -> list[Row]:
         """Train to the end, from the start or from where `resume` left it.
 
         Args:
@@ -219,7 +219,7 @@ class TorchRLTrainer:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def finish(self) -> list[StageResult]:
+    def finish(self) -> list[Row]:
         """Do the final evaluation; all steps are saved by now.
 
         Raises:
@@ -306,8 +306,8 @@ class TorchRLTrainer:
     def evaluate(self, evaluation: RunEvaluation) -> None:
         """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
         results = evaluation.periodic(self.receiver, self.counters)
-        if mean_success(results) > self.counters.best_success:
-            self.counters.best_success = mean_success(results)
+        if mean_score(results) > self.counters.best_success:
+            self.counters.best_success = mean_score(results)
             table = table_as_json(results)
             self.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 
