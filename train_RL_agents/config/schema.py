@@ -6,11 +6,11 @@ schedule counts in steps, none in wall-clock time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marinenav_env.config import TaskConfig
-from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.make import TASKS, VESSEL_TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, require, setting
 from marinenav_env.kernel import ops
@@ -235,6 +235,8 @@ class TrainConfig(Settings):
     @property
     def collecting_env(self) -> TaskConfig:
         """`env` with the hulls that it has while collecting."""
+        if not self.curriculum.hull_margin:
+            return self.env
         vessel = self.env.vessel
         wide = replace(vessel, radius=vessel.radius + self.curriculum.hull_margin)
         changed: dict[str, Any] = {"vessel": wide}
@@ -249,6 +251,11 @@ class TrainConfig(Settings):
         given, remedy = type(self.env).__name__, f"give a {kind.__name__} to {self.task}"
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
         self._check_actions()
+        self.require(
+            not self.curriculum.hull_margin or self.task in VESSEL_TASKS,
+            "curriculum.hull_margin",
+            f"{self.task} has no vessels; give 0",
+        )
         self.require(
             self.updates.warmup_transitions <= self.replay.capacity,
             "updates.warmup_transitions",
