@@ -20,6 +20,7 @@ from marinenav_env.envs.checks import (
     check_state,
 )
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.envs.spec import EnvSpec
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
@@ -93,7 +94,7 @@ class KernelEnv(EnvBase):
     """Names stages."""
 
     config: Any
-    stages: tuple[Stage, ...]
+    stages: tuple[AnyStage, ...]
 
     def __init__(
         self,
