@@ -93,7 +93,7 @@ class KernelEnv(EnvBase):
     """Names stages."""
 
     config: Any
-    stages: tuple[Stage, ...]
+    stages: tuple[Any, ...]
 
     def __init__(
         self,
