@@ -32,9 +32,15 @@ from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.ending import EndedRunError, failure_of_machine, output_may_close
 from train_RL_agents.run.lock import sole_use
-from train_RL_agents.run.provenance import RUN, ended_at_once, read_run_record, write_run_record
+from train_RL_agents.run.provenance import (
+    EVALUATION,
+    RUN,
+    ended_at_once,
+    read_run_record,
+    write_run_record,
+)
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
-from train_RL_agents.training.trainer import EVALUATION, TorchRLTrainer
+from train_RL_agents.training.trainer import TorchRLTrainer
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
 OF_THE_MACHINE = "threads="

@@ -23,6 +23,8 @@ from train_RL_agents.config.shipped import INSTALLED
 from train_RL_agents.metrics.writer import METRICS
 from train_RL_agents.run.checkpoint import CHECKPOINTS, saved_steps
 
+EVALUATION = "evaluation.json"
+"""The final table; a run that has it is complete."""
 RUN = "run.json"
 SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
 PLAIN = (

@@ -27,14 +27,11 @@ from train_RL_agents.metrics.reductions import Mean
 from train_RL_agents.metrics.writer import AnalysisReceiver, Record, cut_back, missing_files
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
-from train_RL_agents.run.provenance import ended_at_once
+from train_RL_agents.run.provenance import EVALUATION, ended_at_once
 from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.training.learner import Learner
-
-EVALUATION = "evaluation.json"
-"""The final table; a run that has it is complete."""
 
 ASK_EVERY = 8
 """Iterations between two questions to the other processes whether one of them was asked to stop:
