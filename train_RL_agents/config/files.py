@@ -1,4 +1,4 @@
-"""Reads `TrainConfig` from agent files, presets, ``--config`` files and ``key=value`` overrides."""
+"""Reads `TrainConfig` from files of tasks and agents, presets, ``--config`` and ``key=value``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def load_config(
     path: str | Path | None = None,
     overrides: Sequence[str] = (),
 ) -> tuple[TrainConfig, tuple[int, ...], str | None]:
-    """Read a run's settings; later sources win: defaults, agent file, preset, ``path``, overrides.
+    """Read a run's settings; later sources win.
+
+    They are: defaults, the task's file, the agent's file, preset, ``path``, overrides.
 
     Args:
         task: name of the environment; None takes it from the files.
@@ -67,18 +69,18 @@ def load_config(
     if path is not None:
         layers.append(_read(Path(path)))
     layers.append(read_overrides(overrides))
-    name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
+    name = agent or _last(layers, "agent", TrainConfig.agent)
     _check_agent(name)
-    layers = [_read(_agent_file(name)), *layers]
+    task = task or _last(layers, "task", TrainConfig.task)
+    _check_task(task)
+    layers = [*_task_layers(task), _read(_agent_file(name)), *layers]
     for key in {key for layer in layers for key in layer}:
         kinds = {type(layer[key]) for layer in layers if key in layer}
         if dict in kinds and len(kinds) > 1:
             value = next(x[key] for x in layers if key in x and not isinstance(x[key], dict))
             raise ConfigError(f"{key} is {value!r}: give a section, as another file does")
     values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
-    values["agent"] = name
-    if task is not None:
-        values["task"] = task
+    values |= {"agent": name, "task": task}
     output = convert(str | None, values.pop("output", None), where="output")
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
     if not seeds:
@@ -99,8 +101,7 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     name = values.get("agent", TrainConfig.agent)
     _check_agent(name)
     task = values.get("task", TrainConfig.task)
-    known = isinstance(task, str) and task in TASKS
-    require(known, "task", task, f"choose one of {', '.join(TASKS)}")
+    _check_task(task)
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
 
@@ -132,10 +133,25 @@ def _check_agent(name: Any) -> None:
     require(known, "agent", name, f"choose one of {', '.join(AGENTS)}")
 
 
+def _check_task(name: Any) -> None:
+    known = isinstance(name, str) and name in TASKS
+    require(known, "task", name, f"choose one of {', '.join(TASKS)}")
+
+
+def _last(layers: Sequence[Mapping[str, Any]], key: str, default: Any) -> Any:
+    return next((layer[key] for layer in reversed(layers) if key in layer), default)
+
+
 def presets() -> list[str]:
     """Return the names that ``--preset`` takes."""
-    agent_files = {name.lower().replace("-", "_") for name in AGENTS}
-    return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in agent_files)
+    others = {name.lower().replace("-", "_") for name in AGENTS} | set(TASKS)
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in others)
+
+
+def _task_layers(name: str) -> list[dict[str, Any]]:
+    """Return the settings that trainings in a task need, if it has a file of them."""
+    path = CONFIGS / f"{name}.yaml"
+    return [_read(path)] if path.is_file() else []
 
 
 def _agent_file(name: str) -> Path:

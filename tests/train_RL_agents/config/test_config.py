@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, Settings, plain
 from train_RL_agents.agents.registry import AGENTS
@@ -199,14 +200,33 @@ def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("preset", presets())
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_preset_goes_with_every_agent_of_its_task(preset, agent):
-    task = {"cartpole": "cartpole", "pendulum": "pendulum"}.get(preset, "marine")
+def test_every_preset_goes_with_every_agent(preset, agent):
+    config, _, _ = load_config(preset=preset, agent=agent)
+    assert config.agent == agent
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_task_goes_with_every_agent_that_fits(task, agent):
     if agent not in fitting_agents(task):
         with pytest.raises(ConfigError, match="choose one of"):
-            load_config(preset=preset, agent=agent)
+            load_config(task=task, agent=agent)
         return
-    config, _, _ = load_config(preset=preset, agent=agent)
+    config, _, _ = load_config(task=task, agent=agent)
     assert (config.agent, config.task) == (agent, task)
+
+
+def test_a_tasks_file_comes_before_all_others(tmp_path):
+    assert load_config()[0].algorithm.encoder == "relative_motion"
+    assert load_config(task="icra2024", agent="IQN")[0].algorithm.encoder == "published"
+    assert load_config(task="cartpole", agent="DQN")[0].worlds == 16
+    file = tmp_path / "own.yaml"
+    file.write_text("task: cartpole\nagent: DQN\nworlds: 20\n")
+    config, _, _ = load_config(path=file)
+    assert (config.task, config.worlds, config.updates.batch_size) == ("cartpole", 20, 64)
+    overrides = ["algorithm.encoder=published", "curriculum.hull_margin=0"]
+    config, _, _ = load_config(overrides=overrides)
+    assert (config.algorithm.encoder, config.curriculum.hull_margin) == ("published", 0.0)
 
 
 def test_every_field_has_unit_and_source():
