@@ -18,8 +18,9 @@ from marinenav_env.config import EpisodeConfig, ScenarioConfig, TaskConfig, name
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import TwoListObservation
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.scenes import AnyStage, stage_tables
 from marinenav_env.envs.spec import ActionSpec, EnvSpec, Features, TwoListSpec
-from marinenav_env.envs.state import stage_table
+from marinenav_env.envs.state import Slots
 from marinenav_env.fields import Settings, setting
 from marinenav_env.kernel import ops
 from marinenav_env.vessels import MOST_SUBSTEPS
@@ -155,6 +156,6 @@ class Icra2024Env(MarineNavEnv):
     describe: ClassVar = staticmethod(icra2024_spec)
 
     @staticmethod
-    def tables_of(stages: Sequence[Stage], config: Any) -> Mapping[str, Any]:
+    def tables_of(stages: Sequence[AnyStage], slots: Slots, config: Any) -> Mapping[str, Any]:
         """Return the values of the tensors that only the configuration changes."""
-        return stage_table(stages)
+        return stage_tables(stages, *slots)

@@ -12,6 +12,7 @@ from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.checks import InfoMode, check_slots, check_stages
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.envs.spec import EnvSpec, marine_spec
 from marinenav_env.envs.state import Slots, marine_tables
 from marinenav_env.fields import build
@@ -31,7 +32,7 @@ class MarineNavEnv(KernelEnv):
 
     Args:
         worlds: W.
-        stages: scenario settings; their maxima give the slots R, B and C. None takes the
+        stages: random maps or scenes; their maxima give the slots R, B and C. None takes the
             published ones.
         config: physical and task parameters, an `EnvConfig`; None takes the published ones.
         discrete: 25 thrust choices (int64 [W, R]) instead of thrust rates in [-1, 1] ([W, R, 2]).
@@ -71,7 +72,7 @@ class MarineNavEnv(KernelEnv):
         self,
         worlds: int,
         *,
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[AnyStage] | None = None,
         config: Any = None,
         discrete: bool = False,
         device: torch.device | str = "cpu",
@@ -93,7 +94,7 @@ class MarineNavEnv(KernelEnv):
             robots=slots.robots,
             params=config.named_numbers(),
             sizes={"buoys": slots.buoys, "vortices": slots.vortices, "stages": len(stages)},
-            tables=self.tables_of(stages, config),
+            tables=self.tables_of(stages, slots, config),
             discrete=discrete,
             device=device,
             dtype=dtype,

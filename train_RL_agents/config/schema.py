@@ -50,6 +50,28 @@ class CurriculumConfig(Settings):
 
 
 @dataclass(frozen=True)
+class ScenariosConfig(Settings):
+    """Worlds that begin with named scenarios, instead of the curriculum's random maps.
+
+    Every episode there draws one scenario of the set, and what follows; all vessels are the
+    policy's. Evaluations are not affected.
+    """
+
+    share: float = setting(0.0, unit="share of the worlds", source=CHOICE, low=0.0, high=1.0)
+    set: str = setting("encounters", unit="-", source=CHOICE)
+    """What ``evaluate.py --scenario`` takes: a set, one of its cases, or a file."""
+    offset_m: float = setting(2.0, unit="m", source=CHOICE, low=0.0)
+    """Every start is moved by up to this, north and east, instead of by the scenario's own."""
+    offset_deg: float = setting(10.0, unit="deg", source=CHOICE, low=0.0, high=180.0)
+    """Every heading is turned by up to this, instead of by the scenario's own."""
+
+    def check(self) -> None:
+        """Refuse a run without a random map, by which the best weights are chosen."""
+        remedy = "leave worlds to the stages of the curriculum, give less than 1"
+        self.require(self.share < 1.0, "share", remedy)
+
+
+@dataclass(frozen=True)
 class ExplorationConfig(Settings):
     """Share of random actions: a linear ramp, then constant."""
 
@@ -179,6 +201,7 @@ class TrainConfig(Settings):
     )
     env: TaskConfig = setting(None, unit="-", source="the task's own defaults")
     curriculum: CurriculumConfig = setting(None, unit="-", source="the task's own stages")
+    scenarios: ScenariosConfig = field(default_factory=ScenariosConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     updates: UpdateConfig = field(default_factory=UpdateConfig)
     replay: ReplayOptions = field(default_factory=ReplayOptions)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenes import SceneStage
 from marinenav_env.envs.state import STATS
 from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.device.distributed import Processes
@@ -31,6 +32,10 @@ class RunStatistics:
 
     def __init__(self, env: MarineNavEnv) -> None:
         self._env = env
+        self.labels = [
+            f"scenarios {stage.label}" if isinstance(stage, SceneStage) else f"stage {i + 1}"
+            for i, stage in enumerate(env.stages)
+        ]
         self._stages = len(env.stages)
         self._axes = 1 if env.discrete else env.action_spec["robots", "action"].shape[-1]
         self._action_bins = env.kernel_spec.discrete if env.discrete else ACTION_BINS
@@ -180,7 +185,7 @@ class GatheredStatistics:
     def by_stage(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Return label and record of every stage."""
         for index, (stats, returns) in enumerate(zip(self._stats, self._returns, strict=True)):
-            yield f"stage {index + 1}", self._episodes(stats, returns)
+            yield self._statistics.labels[index], self._episodes(stats, returns)
 
     @staticmethod
     def _episodes(stats: Tensor, returns: Tensor) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import yaml
 
+from marinenav_env.envs.scenes import SceneStage
 from marinenav_env.fields import plain
 from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
@@ -429,7 +430,10 @@ class TorchRLTrainer:
 
         It is the mean over the processes, so that all of them do equally many updates.
         """
-        robots = [stage.robots for stage in self.config.curriculum.stages]
+        robots = [
+            stage.mean_robots if isinstance(stage, SceneStage) else stage.robots
+            for stage in self.learner.env.stages
+        ]
         processes = self.processes.size
         stages = self.schedules.curriculum.stages(
             self.counters.step, self.config.worlds * processes, 0

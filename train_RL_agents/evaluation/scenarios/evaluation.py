@@ -13,8 +13,6 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import Slots
 from marinenav_env.fields import ConfigError
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
@@ -24,7 +22,7 @@ from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.results import Result
 from train_RL_agents.evaluation.rules import rule_table
-from train_RL_agents.evaluation.scenarios.placement import place_scenarios
+from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
 from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
 
 
@@ -119,20 +117,15 @@ class ScenarioEvaluation:
         played = [self.scenarios[index] for index in self.scenario_of_world.tolist()]
         env = MarineNavEnv(
             len(played),
-            stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+            stages=stages_of(scenarios),
             config=evaluation_config(config),
             discrete=discrete,
             device=device,
             seed=seed,
             first_world=FIRST_WORLD,
             stack_k=stack_k,
-            slots=Slots(
-                robots=max(len(scenario.vessels) for scenario in scenarios),
-                buoys=max(len(scenario.buoys) for scenario in scenarios),
-                vortices=max(len(scenario.vortices) for scenario in scenarios),
-            ),
         )
-        place_scenarios(env, played, seed)
+        place_scenarios(env, self.scenario_of_world)
         self._own = steered_by(POLICY, played, env.robots)
         others = [
             (steered_by(name, played, env.robots).to(env.device), policy)

@@ -9,7 +9,6 @@ import yaml
 
 from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
@@ -21,7 +20,7 @@ from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, hold
 from train_RL_agents.evaluation.scenarios.files import find_scenarios, read_scenarios
-from train_RL_agents.evaluation.scenarios.placement import place_scenarios
+from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
 from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel, Vortex
 
 STRAIGHT = Vessel((0.0, 0.0), (30.0, 0.0), speed=2.5)
@@ -92,12 +91,12 @@ def test_a_recorded_episode_begins_as_it_did():
     known = tracks_of(read_episode(path))
     env = MarineNavEnv(
         2,
-        stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+        stages=stages_of([scenario]),
         config=EnvConfig(perception=PerceptionConfig().noiseless()),
         dtype=torch.float64,
         slots=Slots(6, 4, 0),
     )
-    place_scenarios(env, [scenario] * 2, seed=0)
+    place_scenarios(env, torch.zeros(2, dtype=torch.int64))
     seen = Stepper(env, restarts=False).observe().obs
     assert torch.equal(env.state.world_field("robots")[:2], torch.full((2,), 5).int())
     for own, recorded in zip(seen, known.observation, strict=True):
@@ -109,11 +108,10 @@ def test_a_vessel_at_rest_drifts_with_the_current():
     scenario = Scenario("stream", (Vessel((0.0, 0.0), (30.0, 0.0)),), vortices=vortices)
     env = MarineNavEnv(
         1,
-        stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+        stages=stages_of([scenario]),
         dtype=torch.float64,
-        slots=Slots(1, 0, 2),
     )
-    place_scenarios(env, [scenario], seed=0)
+    place_scenarios(env, torch.zeros(1, dtype=torch.int64))
     place, over_ground = (
         [env.state.robot_field(name)[:, :1] for name in names]
         for names in (("x", "y"), ("vx", "vy"))
