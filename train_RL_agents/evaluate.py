@@ -183,8 +183,6 @@ def evaluate(
     ) -> tuple[Results, dict[str, Any] | None]:
         guarded = None
         if shield:
-            if isinstance(agent, Baseline):
-                raise ConfigError(f"shield is given for {path}: it guards trained policies alone")
             guarded = shield_agent(agent, config, shield, act)
         results = evaluation.run(guarded or act, recording)
         print_results(results, title, console)

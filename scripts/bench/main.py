@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
 from marinenav_env.envs.make import TASKS
+from marinenav_env.fields import build
 from marinenav_env.files import write_json
 from scripts.bench.bounds import bound_of, work_of_robot_step
 from scripts.bench.disturbances import DISTURBANCES
@@ -40,9 +41,11 @@ from scripts.bench.modes import (
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_kernel_time_share, measure_training
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config.files import load_config
+from train_RL_agents.config.files import load_config, read_overrides
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.device.placement import choose_device
+from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.run.checkpoint import CheckpointError
 
 MODES = ("step", "inference", "train")
 WORLDS = (1, 16, 256, 4096, 65536)
@@ -69,6 +72,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--buoys", type=int, default=4)
     parser.add_argument("--min-distance", type=float, default=40.0, help="start to goal, in metres")
     parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="of inference and train")
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        metavar="PATH",
+        help="of inference: trained policies and baselines, as evaluate.py takes them, in the place"
+        " of --agents",
+    )
+    parser.add_argument(
+        "--shield", nargs="*", metavar="KEY=VALUE", help="guards --policies (docs/shield.md)"
+    )
     parser.add_argument("--train-worlds", type=_positive)
     parser.add_argument(
         "--samples-per-insert", "--replay-ratios", nargs="+", type=_above_zero, help="of train"
@@ -87,6 +100,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="that the fastest row of every mode has to reach",
     )
     options = parser.parse_args(arguments)
+    if options.shield is not None and not options.policies:
+        parser.error("--shield guards --policies: name some")
     if options.device == "auto":
         options.device = choose_device("auto").type
     few = options.quick
@@ -130,7 +145,8 @@ def _above_zero(text: str) -> float:
 def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
     """Yield what to measure, in order.
 
-    Inference: the first agent over all worlds, and every agent at the worlds of training.
+    Inference: the first agent over all worlds, and every agent at the worlds of training; or every
+    one of --policies over all worlds.
     """
     world = {
         "task": options.task,
@@ -156,8 +172,13 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         first, *_ = options.agents
         pairs = [(first, worlds) for worlds in options.worlds]
         pairs += [(agent, options.train_worlds) for agent in options.agents]
+        shield = None
+        if options.policies:
+            pairs = [(policy, worlds) for policy in options.policies for worlds in options.worlds]
+        if options.shield is not None:
+            shield = build(ShieldConfig, read_overrides(options.shield), where="shield")
         for agent, worlds in dict.fromkeys(pairs):
-            yield Case("inference", device, worlds, agent=agent, **world)
+            yield Case("inference", device, worlds, agent=agent, shield=shield, **world)
     if "train" in options.modes:
         for ratio in options.samples_per_insert:
             for agent in options.agents:
@@ -294,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             torch.set_num_threads(options.threads)
         torch.manual_seed(0)
         record = measure(options, device, lambda record: write_record(options.json, record))
-    except ValueError as error:
+    except (ValueError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     title = f"{options.device}, {options.robots} robots, {options.buoys} buoys"

@@ -19,13 +19,18 @@ from marinenav_env.config import EpisodeConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.fields import plain
 from marinenav_env.stepper import Stepper
 from scripts.bench.disturbances import disturbed
 from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.shield.acting import shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
 
 RESETS = ("none", "natural", "every")
 PREPARED_ACTIONS = 8
@@ -55,7 +60,8 @@ class Case:
         min_distance_m: from start to goal [m].
         disturbances: one of `scripts.bench.disturbances.DISTURBANCES`.
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
-        agent: of inference and training.
+        agent: of inference and training; of inference also what `load_policy` takes.
+        shield: settings of the shield around a loaded policy, None for no shield.
         task: the environment.
         samples_per_insert: gradient samples per stored robot transition.
         batch_size: of an update.
@@ -72,6 +78,7 @@ class Case:
     disturbances: str = "off"
     resets: str = "natural"
     agent: str | None = None
+    shield: ShieldConfig | None = None
     task: str = "marine"
     samples_per_insert: float | None = None
     batch_size: int | None = None
@@ -98,6 +105,27 @@ def stagger(env: MarineNavEnv) -> None:
     step.copy_(torch.randint_like(step, env.config.episode.max_steps))
 
 
+def choices_of(case: Case) -> tuple[bool, list[Callable[[Any], torch.Tensor]]]:
+    """Return whether actions are indices, and what chooses them in turn.
+
+    Raises:
+        CheckpointError: there is no such policy.
+        ConfigError: there is no such baseline, or the shield cannot guard the policy.
+    """
+    if case.agent is None:
+        shape = (PREPARED_ACTIONS, case.worlds, case.robots, 2)
+        actions = 2 * torch.rand(*shape, device=case.device) - 1
+        return False, [lambda _, action=action: action for action in actions]
+    if case.agent in AGENTS:
+        built = build_agent(TrainConfig(task=case.task, agent=case.agent), case.device)
+        return built.discrete, [PolicyWrapper(built).act] * 2
+    agent, config = load_policy(case.agent, case.device)
+    act: Callable[[Any], torch.Tensor] = torch.no_grad()(agent.act)
+    if case.shield is not None:
+        act = shield_agent(agent, config, case.shield, act)
+    return agent.discrete, [act] * 2
+
+
 class Simulation:
     """The simulator with two buffers in turn, acting at random or with a policy.
 
@@ -111,28 +139,18 @@ class Simulation:
             ends: dict[str, Any] = {"episode": EpisodeConfig(max_steps=10**6)}
             config = dataclasses.replace(config, **ends)
         self.case = case
-        agent = (
-            None
-            if case.agent is None
-            else build_agent(TrainConfig(task=case.task, agent=case.agent), case.device)
-        )
+        discrete, choices = choices_of(case)
         self.env = TASKS[case.task](
             case.worlds,
             stages=(case.stage,),
             config=config,
-            discrete=agent is not None and agent.discrete,
+            discrete=discrete,
             device=case.device,
             skip_reset_if_empty=case.skip_reset_if_empty,
         )
         self._stepper = Stepper(self.env, restarts=case.resets != "none")
         every = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
         self._renewed = every if case.resets == "every" else None
-        shape = (case.worlds, case.robots, 2)
-        if agent is None:
-            actions = 2 * torch.rand(PREPARED_ACTIONS, *shape, device=case.device) - 1
-            choices = [lambda _, action=action: action for action in actions]
-        else:
-            choices = [PolicyWrapper(agent).act] * 2
         self._decisions = [
             CapturedStep(lambda choose=choose: self._decide(choose), case.device)
             for choose in choices
@@ -207,6 +225,7 @@ def describe(case: Case) -> dict[str, Any]:
         "mode": case.mode,
         "task": case.task,
         "agent": case.agent,
+        "shield": None if case.shield is None else plain(case.shield),
         "device": case.device.type,
         "worlds": case.worlds,
         "robots": case.robots,
