@@ -29,6 +29,8 @@ from marinenav_env.render.geometry import scenes_of
 from train_RL_agents.evaluation.episodes import FIRST_WORLD
 from train_RL_agents.evaluation.recorded import score_recorded
 from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.shield.acting import describe_report, shield_agent
+from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
 
 COUNTS = ("robots", "vortices", "buoys")
@@ -55,6 +57,12 @@ def define_record(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=record, parser=parser)
     parser.add_argument(
         "--checkpoint", required=True, metavar="PATH", help="policy, as evaluate.py takes it"
+    )
+    parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="guard the policy, with these settings where given (docs/shield.md)",
     )
     stages = range(1, len(PUBLISHED_STAGES) + 1)
     parser.add_argument(
@@ -140,14 +148,18 @@ def record(options: argparse.Namespace) -> int:
             first_world=FIRST_WORLD,
             stack_k=config.stack_k,
         )
+        shield = read_shield(options.shield)
+        guarded = shield and shield_agent(agent, config, shield, agent.act)
         torch.manual_seed(options.seed)
-        episodes = record_episodes(env, agent.act, seed=options.seed)
+        episodes = record_episodes(env, guarded or agent.act, seed=options.seed)
         paths = write(episodes, options.output, options.seed)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     for episode, path in zip(episodes, paths, strict=True):
         print(f"{path}: {summary(episode)}")
+    if guarded:
+        print(describe_report(guarded.report()))
     return 0
 
 

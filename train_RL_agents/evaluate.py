@@ -12,10 +12,9 @@ from typing import Any
 
 from rich.console import Console
 
-from marinenav_env.fields import ConfigError, build
+from marinenav_env.fields import ConfigError
 from marinenav_env.files import write_json
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.actor import Actor
@@ -32,7 +31,7 @@ from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.shield.acting import describe_report, shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
 
 EPISODES = 100
@@ -169,9 +168,9 @@ def evaluate(
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
-    shield = None
-    if arguments.shield is not None:
-        shield = build(ShieldConfig, read_overrides(arguments.shield), where="shield")
+    shield = read_shield(arguments.shield)
+    if shield and "shield" in origin:
+        raise ConfigError(f"shield is given: {path} has one inside already, leave it out")
     evaluation = evaluation_for(arguments, agent, config)
     known = [f"{key} {value}" for key, value in origin.items() if value is not None]
     said = f"{path}: {', '.join([agent.name, *known])}"

@@ -21,7 +21,6 @@ from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
 from marinenav_env.envs.make import TASKS
-from marinenav_env.fields import build
 from marinenav_env.files import write_json
 from scripts.bench.bounds import bound_of, work_of_robot_step
 from scripts.bench.disturbances import DISTURBANCES
@@ -41,10 +40,10 @@ from scripts.bench.modes import (
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_kernel_time_share, measure_training
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config.files import load_config, read_overrides
+from train_RL_agents.config.files import load_config
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
 
 MODES = ("step", "inference", "train")
@@ -172,11 +171,9 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         first, *_ = options.agents
         pairs = [(first, worlds) for worlds in options.worlds]
         pairs += [(agent, options.train_worlds) for agent in options.agents]
-        shield = None
         if options.policies:
             pairs = [(policy, worlds) for policy in options.policies for worlds in options.worlds]
-        if options.shield is not None:
-            shield = build(ShieldConfig, read_overrides(options.shield), where="shield")
+        shield = read_shield(options.shield)
         for agent, worlds in dict.fromkeys(pairs):
             yield Case("inference", device, worlds, agent=agent, shield=shield, **world)
     if "train" in options.modes:

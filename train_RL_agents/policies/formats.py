@@ -32,6 +32,7 @@ class Format(NamedTuple):
         write: file's content for a network, example inputs, of which so many are the
             observation's, and a description.
         read: a function that calls the network of a file's content, likewise.
+        scripted: whether the file holds TorchScript, which can hold a shield.
     """
 
     suffix: str
@@ -39,6 +40,7 @@ class Format(NamedTuple):
     tolerance: float
     write: Callable[[nn.Module, Sequence[Tensor], int, Mapping[str, Any]], bytes]
     read: Callable[[bytes, int], Callable[[Sequence[Tensor]], list[Tensor]]]
+    scripted: bool
 
 
 def write_torchscript(
@@ -111,7 +113,9 @@ def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[T
 
 
 FORMATS = {
-    "torchscript": Format(".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript),
+    "torchscript": Format(
+        ".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, True
+    ),
     # float32: onnxruntime has no arctangent in float64, and accelerators rarely have either.
-    "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx),
+    "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx, False),
 }

@@ -57,7 +57,8 @@ class TestPolicies:
         guarded = ["--policies", "baseline:goal-straight", "--shield", "horizon_s=1"]
         assert main.main(["--modes", "inference", *guarded, *few, "--json", str(path)]) == 0
         (found,) = json.loads(path.read_text())["rows"]
-        assert found["agent"] == "baseline:goal-straight" and found["robot_steps_per_s"] > 0
+        assert found["agent"] == "baseline:goal-straight"
+        assert found["robot_steps_per_s"] > 0
         assert found["shield"]["horizon_s"] == 1.0
 
     def test_what_cannot_be_measured_is_named(self, capsys):

@@ -15,11 +15,10 @@ from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from train_RL_agents.evaluation.baselines.observed import Objects, objects_of
-from train_RL_agents.evaluation.baselines.vessel import HULL, action_for, hold_velocity
+from train_RL_agents.evaluation.baselines.vessel import DECISION_S, HULL, action_for, hold_velocity
 
 DIRECTIONS, SPEEDS = 64, 8  # of the grid
 TOLERANCE = 1e-5  # m/s
-DECISION_S = HULL.dt * HULL.substeps
 
 
 class Settings(NamedTuple):
@@ -41,6 +40,8 @@ class Settings(NamedTuple):
 
 
 TUNED = Settings()
+PLAIN = Settings(speed=2.5, static_horizon_s=10.0, margin_m=0.0)
+"""As in the examples of the authors' library: one horizon, no margin."""
 
 
 class Lines(NamedTuple):

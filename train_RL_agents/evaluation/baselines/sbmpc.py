@@ -18,6 +18,7 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.kernel.plans import pack_costs, packed_params, plan_courses
+from train_RL_agents.evaluation.baselines.observed import flat
 from train_RL_agents.evaluation.baselines.vessel import (
     HULL,
     LEAST_SURGE,
@@ -33,7 +34,11 @@ LEAST_SPEED = 0.8
 """m/s: the vessel slows down to this before its goal, as fast as it is far in metres."""
 ANGLES = {"ahead_deg": 15.0, "overtaking_deg": 68.5, "head_on_deg": 22.5, "abeam_deg": 112.5}
 """deg, sectors of the rules: as in the authors' code, the last one after COLREGs rule 21."""
-STARBOARD_FIRST = tuple(float(angle) for angle in range(90, -91, -15))
+
+
+def offsets(largest: int, step: int) -> tuple[float, ...]:
+    """Return offsets [deg] of the course from starboard to port."""
+    return tuple(float(angle) for angle in range(largest, -largest - 1, -step))
 
 
 class Settings(NamedTuple):
@@ -59,7 +64,7 @@ class Settings(NamedTuple):
 
     speed: float = 2.5
     horizon_s: float = 8.0
-    offsets_deg: tuple[float, ...] = STARBOARD_FIRST
+    offsets_deg: tuple[float, ...] = offsets(90, 15)
     factors: tuple[float, ...] = (1.0, 0.5, 0.0)
     safe_m: float = 2.0
     close_m: float = 20.0
@@ -74,20 +79,30 @@ class Settings(NamedTuple):
 
 
 PUBLISHED = Settings()
-TUNED = Settings()
+"""Behaviours and costs of the authors, distances scaled to this vessel."""
+TUNED = Settings(
+    speed=1.75,
+    horizon_s=10.0,
+    offsets_deg=offsets(180, 30),
+    factors=(1.0, 0.5, 0.0, -0.4),
+    safe_m=4.0,
+    nearness_power=3,
+    contact_cost=200.0,
+    rule_cost=1.0,
+    speed_cost=0.5,
+    course_cost=0.03,
+)
+"""The best of 150 by random search for success (docs/results.md)."""
 
 
 def sb_mpc(observation: Observation, settings: Settings = TUNED) -> Tensor:
     """Return actions [..., 2]."""
     ego = observation.ego
     courses, cost = _behaviours(settings, ego.dtype, ego.device)
-    lead = ego.dim() - 1
-    rows, objects, mask = (p.reshape(-1, *p.shape[lead:]).contiguous() for p in observation)
-    danger, remaining = plan_courses(
-        _params(), _costs(settings), (rows, objects, mask), courses
-    )  # [C, N]
+    sight, lead = flat(observation)
+    danger, remaining = plan_courses(_params(), _costs(settings), sight, courses)  # [C, N]
     total = danger + settings.way_cost * remaining + cost.unsqueeze(-1)
-    best = courses[total.argmin(0)].reshape(*ego.shape[:-1], 2)
+    best = courses[total.argmin(0)].reshape(*lead, 2)
     offset, factor = best.unbind(-1)
     course = torch.atan2(ego[..., 1], ego[..., 0]) + offset
     speed = factor * ego[..., :2].norm(dim=-1).clamp(min=LEAST_SPEED, max=settings.speed)

@@ -13,7 +13,8 @@ HULL = VesselConfig()
 MASS, INERTIA = HULL.mass - HULL.x_dot_u, HULL.izz - HULL.n_dot_r
 """Of surge [kg] and yaw [kg m^2], with added mass."""
 ARM = HULL.width / 2.0
-THRUST_CHANGE = HULL.max_thrust_rate * HULL.dt * HULL.substeps
+DECISION_S = HULL.dt * HULL.substeps
+THRUST_CHANGE = HULL.max_thrust_rate * DECISION_S
 """N, of a decision at action 1."""
 LEAST_SURGE = -1.0  # m/s, slowest velocity astern that is asked for
 

@@ -51,7 +51,8 @@ class CoreRollout(nn.Module):
             The least clearance `[P, N, K]` to each object, m, infinite where there is none, and the
             distance `[P, N]` to the goal at the end, 0 on arrival.
         """
-        plans, action, first = Plans.like(sight, held.shape[0]), self._given(held), 0
+        held = held[..., 0] if self.discrete else held
+        plans, action, first = Plans.like(sight, held.shape[0]), self._given(held, sight), 0
         for step in range(hold, decisions):
             seen = plan_and_observe(
                 self.params,
@@ -63,9 +64,10 @@ class CoreRollout(nn.Module):
                 first=first,
                 decisions=step - first,
             )
-            action, first = self.policy(seen).contiguous(), step
+            action, first = self._given(self.policy(seen), sight), step
         plan_actions(self.params, sight, action, plans, first=first, decisions=decisions - first)
         return plans.clearance, plans.remaining
 
-    def _given(self, held: Tensor) -> Tensor:
-        return (held[..., 0] if self.discrete else held).contiguous()
+    def _given(self, action: Tensor, sight: Sight) -> Tensor:
+        """Return actions as the core takes them: a policy may act in another precision."""
+        return (action if self.discrete else action.to(sight[0].dtype)).contiguous()

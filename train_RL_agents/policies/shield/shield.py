@@ -35,6 +35,20 @@ class Guarded(NamedTuple):
     clearance: Tensor
 
 
+class Looked(NamedTuple):
+    """What N vessels observe.
+
+    Attributes:
+        sight: the observation `[N, ...]`.
+        shown: `[N, K]` bool, the objects that the policy sees.
+        seen: what it sees `[N, ...]`.
+    """
+
+    sight: tuple[Tensor, Tensor, Tensor]
+    shown: Tensor
+    seen: tuple[Tensor, Tensor, Tensor]
+
+
 class Shield(nn.Module):
     """Guards a policy; nothing here reads the device, and all shapes follow from the input's.
 
@@ -81,24 +95,38 @@ class Shield(nn.Module):
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Guarded:
         """Decide, for any leading dimensions of an observation of one frame."""
+        looked = self.look(observation)
+        proposed = self.ahead.policy(looked.seen)  # [N] or [N, A]
+        guarded = self.guard(looked, proposed)
+        lead = list(observation[2].shape[:-1])
+        shape = lead + list(proposed.shape[1:])
+        return Guarded(
+            guarded.action.reshape(shape),
+            guarded.proposed.reshape(shape),
+            guarded.predicted.reshape(lead),
+            guarded.clearance.reshape(lead),
+        )
+
+    def look(self, observation: tuple[Tensor, Tensor, Tensor]) -> Looked:
+        """Return what N vessels observe, and what of it the policy is to see."""
         ego, objects, mask = observation
-        lead = list(mask.shape[:-1])
         sight = (
             ego.reshape(-1, ego.shape[-1]).contiguous(),
             objects.reshape(-1, objects.shape[-2], objects.shape[-1]).contiguous(),
             mask.reshape(-1, mask.shape[-1]).contiguous(),
         )
-        vessels = sight[0].shape[0]
         shown = self.shown(sight)
         seen = sight
         if self.hides or self.closer > 0.0:
             seen = self.ahead.seen(sight, shown)
-        proposed = self.ahead.policy(seen)  # [N] or [N, A]
-        shape = lead + list(proposed.shape[1:])
-        own_action = proposed.reshape(vessels, -1)  # [N, A], A = 1 for indices
+        return Looked(sight, shown, seen)
+
+    def guard(self, looked: Looked, proposed: Tensor) -> Guarded:
+        """Decide about proposed actions `[N]` or `[N, A]`."""
+        sight, shown, _ = looked
+        own_action = proposed.reshape(sight[0].shape[0], -1)  # [N, A], A = 1 for indices
         clear, remaining = self.ahead.roll(sight, shown, own_action.unsqueeze(0), 1, self.horizon)
         predicted = clear.amin(-1)  # [1, N]
-
         rows = self.planned_rows(predicted[0])
         action, clearance = self.best(
             select_rows(sight, rows),
@@ -108,10 +136,10 @@ class Shield(nn.Module):
             remaining.index_select(1, rows),
         )
         return Guarded(
-            own_action.index_copy(0, rows, action).reshape(shape),
-            proposed.reshape(shape),
-            predicted[0].reshape(lead),
-            predicted[0].index_copy(0, rows, clearance).reshape(lead),
+            own_action.index_copy(0, rows, action).reshape(proposed.shape),
+            proposed,
+            predicted[0],
+            predicted[0].index_copy(0, rows, clearance),
         )
 
     def shown(self, sight: tuple[Tensor, Tensor, Tensor]) -> Tensor:

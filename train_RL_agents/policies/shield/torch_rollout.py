@@ -86,6 +86,6 @@ class TorchRollout(nn.Module):
     def rates_of(self, action: Tensor) -> Tensor:
         """Return the thrust rates `[2, P, N]` of actions `[P, N, A]`, N/s."""
         if self.discrete:
-            rates = self.rates.to(torch.float64).index_select(1, action.reshape(-1))
+            rates = self.rates.index_select(1, action.reshape(-1))
             return rates.reshape(2, action.shape[0], action.shape[1])
         return action.clamp(-1.0, 1.0).permute(2, 0, 1) * self.largest_rate
