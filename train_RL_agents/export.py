@@ -92,7 +92,7 @@ def export(
     """
     if shield is not None and not form.scripted:
         raise ConfigError(
-            "shield is given: ONNX has no operators for its plans; use --format torchscript"
+            "shield is given: torch cannot write its plans as ONNX; use --format torchscript"
         )
     if output.is_dir():
         raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")

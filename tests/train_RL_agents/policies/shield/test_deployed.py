@@ -42,7 +42,8 @@ def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
     assert exported(path, "--output", str(bare)) == 0
     assert exported(path, "--shield", "margin_m=0.5") == 0
     assert "shielded, torchscript" in capsys.readouterr().out
-    observation = random_situations(300)
+    count = 100  # quantiles take long
+    observation = random_situations(count)
     agent, _ = load_policy(path)
     agent.double()
     guarded = shield_agent(agent, config, ShieldConfig(margin_m=0.5), agent.act)
@@ -56,10 +57,10 @@ def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
     torch.testing.assert_close(lone, expected[7:8], rtol=0.0, atol=1e-9)
 
     others = list(agent.actor_inputs().values())
-    arguments = [tuple(observation), *(value.expand(300, -1).double() for value in others)]
+    arguments = [tuple(observation), *(value.expand(count, -1).double() for value in others)]
     shielded, plain = (p.agent.actor.module(*arguments) for p in (loaded, known))
-    changed = (expected != agent.act(observation)).reshape(300, -1).any(-1)
-    assert 20 < changed.sum() < 300
+    changed = (expected != agent.act(observation)).reshape(count, -1).any(-1)
+    assert 10 < changed.sum() < count
     assert torch.equal(shielded[~changed], plain[~changed])
     differ = (shielded != plain).flatten(1).any(-1)
     assert torch.equal(differ, changed)
@@ -86,7 +87,7 @@ def test_what_cannot_be_exported(tmp_path, capsys):
     save_policy(path, "DQN")
     onnx = ["--checkpoint", str(path), "--format", "onnx", "--shield"]
     assert export.main(onnx) == 1
-    assert "ONNX has no operators for its plans" in capsys.readouterr().err
+    assert "torch cannot write its plans as ONNX" in capsys.readouterr().err
     assert exported(path, "--shield", "margin=1") == 1
     assert "margin" in capsys.readouterr().err
     save_policy(path, "DQN", stack_k=2)
