@@ -133,11 +133,20 @@ class EpisodeConfig(Settings):
 
 @dataclass(frozen=True)
 class TaskConfig(Settings):
-    """All parameters of a task, in groups; `vessel`, `scenario` and `episode` are in every task."""
+    """All parameters of a task, in groups; `episode` is in every task."""
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def named_numbers(self) -> Iterator[tuple[str, float]]:
+        """(name, value) of every parameter that the operators take."""
+        return named_numbers(self)
+
+
+@dataclass(frozen=True)
+class VesselTaskConfig(TaskConfig):
+    """Those of a task with vessels, which has `vessel` and `scenario` besides."""
 
     def check(self) -> None:
         """Refuse starts that overlap."""
@@ -150,7 +159,7 @@ class TaskConfig(Settings):
 
 
 @dataclass(frozen=True)
-class EnvConfig(TaskConfig):
+class EnvConfig(VesselTaskConfig):
     """All parameters of the simulator."""
 
     vessel: VesselConfig = field(default_factory=VesselConfig)

@@ -9,199 +9,22 @@ import argparse
 import json
 import math
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 
 import torch
 
-from marinenav_env.config import EnvConfig
-from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.episodes.compare import QUANTITIES, Deviations
-from marinenav_env.episodes.convert import config_of, tracks_of
-from marinenav_env.episodes.format import Episode, read_episode, write_episode
-from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.convert import tracks_of
+from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import check
-from marinenav_env.render.figures import plot_scene, save_figure, save_video
-from marinenav_env.render.geometry import scenes_of
-from train_RL_agents.evaluation.episodes import FIRST_WORLD
+from scripts.episodes.plot import PLOT, define_plot, plot
+from scripts.episodes.record import RECORD, define_record, record
+from train_RL_agents.commands.options import split_settings
 from train_RL_agents.evaluation.recorded import score_recorded
-from train_RL_agents.policies.load import load_policy
-from train_RL_agents.policies.shield.acting import describe_report, shield_agent
-from train_RL_agents.policies.shield.config import read_shield
-from train_RL_agents.run.checkpoint import CheckpointError
-
-COUNTS = ("robots", "vortices", "buoys")
-OPTIONS_BEFORE = {"vortices": ("--cores",)}
-"""Options of older versions, which stay usable."""
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 COLUMNS = (*QUANTITIES, "wrong_flags", "steps")
-FIGURES = (".png", ".pdf", ".svg")
-VIDEOS = (".gif", ".mp4")
-
-# ---- record -----------------------------------------------------------------------------------
-
-RECORD = """Record episodes that a policy steers, as files of the published format.
-
-Episode I of a seed has the same scenario whatever the number of episodes. Robots that collided or
-arrived leave, the others go on. Exit status: 0, 1 if the policy, the scenario or the output is of
-no use, 2 for a wrong option.
-"""
-
-
-def define_record(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``record``."""
-    parser.set_defaults(run=record, parser=parser)
-    parser.add_argument(
-        "--checkpoint", required=True, metavar="PATH", help="policy, as evaluate.py takes it"
-    )
-    parser.add_argument(
-        "--shield",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="guard the policy, with these settings where given (docs/shield.md)",
-    )
-    stages = range(1, len(PUBLISHED_STAGES) + 1)
-    parser.add_argument(
-        "--stage",
-        type=int,
-        choices=stages,
-        default=stages[-1],
-        help="published stage (default %(default)s)",
-    )
-    for name in COUNTS:
-        parser.add_argument(
-            f"--{name}",
-            *OPTIONS_BEFORE.get(name, ()),
-            type=int,
-            metavar="N",
-            help=f"number of {name} instead of the stage's",
-        )
-    parser.add_argument(
-        "--min-distance",
-        type=float,
-        metavar="M",
-        help="distance from start to goal [m] instead of the stage's",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="seed of scenarios, noise and actions (default %(default)s)",
-    )
-    parser.add_argument(
-        "--episodes",
-        type=int,
-        default=1,
-        metavar="N",
-        help="number of episodes (default %(default)s)",
-    )
-    parser.add_argument(
-        "--noise",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether perception is noisy",
-    )
-    parser.add_argument(
-        "--limit",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="most decisions of an episode (default %(default)s)",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path(),
-        metavar="PATH",
-        help="a file ending in .json for one episode, else a folder, made if missing, of files "
-        "episode_SEED_INDEX.json",
-    )
-
-
-def record(options: argparse.Namespace) -> int:
-    """Record as the options say, and print the files with how the episodes went."""
-    if options.episodes < 1:
-        options.parser.error(f"--episodes is {options.episodes}: give 1 or more")
-    if options.output.suffix == ".json" and options.episodes > 1:
-        options.parser.error(
-            f"--output {str(options.output)!r} is one file for {options.episodes} episodes: "
-            "give a folder"
-        )
-    try:
-        agent, config = load_policy(options.checkpoint)
-        if not isinstance(config.env, EnvConfig):
-            raise ValueError(
-                f"{options.checkpoint} is a policy of the task {config.task!r}: only episodes of "
-                "the task 'marine' can be recorded"
-            )
-        env = MarineNavEnv(
-            options.episodes,
-            stages=(stage_of(options),),
-            config=env_config(config.env, options),
-            discrete=agent.discrete,
-            dtype=torch.float64,
-            seed=options.seed,
-            first_world=FIRST_WORLD,
-            stack_k=config.stack_k,
-        )
-        shield = read_shield(options.shield)
-        guarded = shield and shield_agent(agent, config, shield, agent.act)
-        torch.manual_seed(options.seed)
-        episodes = record_episodes(env, guarded or agent.act, seed=options.seed)
-        paths = write(episodes, options.output, options.seed)
-    except (CheckpointError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    for episode, path in zip(episodes, paths, strict=True):
-        print(f"{path}: {summary(episode)}")
-    if guarded:
-        print(describe_report(guarded.report()))
-    return 0
-
-
-def stage_of(options: argparse.Namespace) -> Stage:
-    """Return the scenario setting: the stage, with the counts given in place of its own."""
-    changes = {name: getattr(options, name) for name in COUNTS}
-    changes["min_distance_m"] = options.min_distance
-    given = {name: value for name, value in changes.items() if value is not None}
-    return replace(PUBLISHED_STAGES[options.stage - 1], **given)
-
-
-def env_config(config: EnvConfig, options: argparse.Namespace) -> EnvConfig:
-    """Return the policy's environment, whose episodes go on after a collision."""
-    episode = replace(config.episode, max_steps=options.limit, stop_on_collision=False)
-    perception = config.perception if options.noise else config.perception.noiseless()
-    return replace(config, episode=episode, perception=perception)
-
-
-def write(episodes: Sequence[Episode], output: Path, seed: int) -> list[Path]:
-    """Write the episodes and return their files.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    if output.suffix == ".json":
-        paths = [output]
-    else:
-        output.mkdir(parents=True, exist_ok=True)
-        paths = [output / f"episode_{seed}_{index}.json" for index in range(len(episodes))]
-    for episode, path in zip(episodes, paths, strict=True):
-        write_episode(episode, path)
-    return paths
-
-
-def summary(episode: Episode) -> str:
-    """Return in words how a recorded episode went."""
-    infos = episode.data["recorded"]["infos"]
-    ends = Counter(infos[length - 1][robot] for robot, length in enumerate(episode.lengths))
-    return f"{episode.decisions} decisions; " + ", ".join(
-        f"{count} x {end}" for end, count in sorted(ends.items())
-    )
-
 
 # ---- replay -----------------------------------------------------------------------------------
 
@@ -289,65 +112,6 @@ def _cell(value: float | int | None) -> str:
     return f"{value:.1e}" if isinstance(value, float) else str(value)
 
 
-# ---- plot -------------------------------------------------------------------------------------
-
-PLOT = """Draw an episode file: a figure (.png, .pdf, .svg) or a video (.gif, .mp4).
-
-Exit status: 0, or 2 if the episode or the output is of no use.
-"""
-
-
-def define_plot(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``plot``."""
-    parser.set_defaults(run=plot)
-    parser.add_argument("episode", type=Path, metavar="EPISODE.json", help="episode file")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        help=f"drawing, ending in one of {' '.join(FIGURES + VIDEOS)}; "
-        "the episode's own name with .png in the current folder if left out",
-    )
-    parser.add_argument("--title", help="heading; the episode's name if left out")
-    parser.add_argument("--fps", type=float, default=10.0, help="video: decisions shown a second")
-    parser.add_argument("--dpi", type=int, default=150, help="figure: pixels per inch")
-
-
-def plot(options: argparse.Namespace) -> int:
-    """Draw the episode, and say where the drawing is."""
-    output = options.output or Path(options.episode.stem + ".png")
-    title = options.episode.stem if options.title is None else options.title
-    try:
-        check_drawing(output, options.dpi)
-        episode = read_episode(options.episode)
-        (scene,) = scenes_of(tracks_of(episode), config_of(episode))
-        if output.suffix.lower() in VIDEOS:
-            save_video(scene, output, title, options.fps)
-        else:
-            save_figure(plot_scene(scene, title), output, options.dpi)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(output)
-    return 0
-
-
-def check_drawing(output: Path, dpi: int) -> None:
-    """Check what can be said of a drawing before any work.
-
-    Raises:
-        ValueError: the kind of drawing is unknown, its folder is missing, or it has no pixels.
-    """
-    kind, kinds = output.suffix.lower(), FIGURES + VIDEOS
-    if kind not in kinds:
-        raise ValueError(f"--output {str(output)!r} ends in {kind!r}: use one of {' '.join(kinds)}")
-    if not output.parent.is_dir():
-        raise ValueError(
-            f"--output {str(output)!r}: folder {str(output.parent)!r} is missing, make it"
-        )
-    if dpi < 1:
-        raise ValueError(f"--dpi is {dpi}: give 1 or more")
-
-
 # ---- score ------------------------------------------------------------------------------------
 
 SCORE = """Print safety numbers and COLREGs scores of episode files, all together, as JSON.
@@ -397,7 +161,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, (text, define) in COMMANDS.items():
         headline = text.partition("\n")[0]
         define(commands.add_parser(name, help=headline, description=text, formatter_class=style))
-    options = parser.parse_args(arguments)
+    rest, settings = split_settings(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(rest, argparse.Namespace(settings=settings))
+    if settings and options.run not in (record, plot):
+        parser.error(f"{settings[0]} is for record and plot: leave it out")
     return options.run(options)
 
 

@@ -15,6 +15,7 @@ SLOW = (
     "tests/scripts/checks/test_kill_check.py::test_kills",
     "tests/test_build.py",
     "tests/test_cuda_objects.py",
+    "tests/test_examples.py::test_an_example",
     "tests/test_makefile.py",
     "tests/train_RL_agents/agents/test_adding_an_agent.py",
     "tests/train_RL_agents/agents/test_small_problems.py",

@@ -35,6 +35,7 @@ TRAINING = [
     "evaluation.episodes=1",
     "evaluation.final_episodes=1",
     "env.episode.max_steps=30",
+    "algorithm.encoder=published",
     "algorithm.autocast=false",
     "stack_k=1",
 ]

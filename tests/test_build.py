@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -276,6 +277,6 @@ def test_pins_lie_in_the_ranges_that_the_packages_allow():
     lines = (ROOT / "requirements.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    ranges = project["dependencies"] + project["optional-dependencies"]["dev"]
-    for requirement in map(Requirement, ranges):
+    groups = project["dependencies"], *project["optional-dependencies"].values()
+    for requirement in map(Requirement, itertools.chain(*groups)):
         assert requirement.specifier.contains(pins[requirement.name]), requirement

@@ -16,6 +16,7 @@ TRAINING_FLOORS = (
     ("evaluation", "run"),
     ("policies",),
     ("training",),
+    ("commands",),
 )
 """Rooms of train_RL_agents from the ground up; a room imports its own floor and those below."""
 

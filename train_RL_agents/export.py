@@ -86,8 +86,8 @@ def export(
 
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
-        ExportError: the policy is an export already, the file cannot be written, or its network
-            does not give what the checkpoint gives.
+        ExportError: the policy is an export already, or the format cannot hold it, or the file
+            cannot be written, or its network does not give what the checkpoint gives.
         ConfigError: the shield cannot guard the policy, or not in this format.
     """
     if shield is not None and not form.scripted:
@@ -99,6 +99,12 @@ def export(
     policy = read_policy(checkpoint)
     if isinstance(policy.agent.actor, ScriptedNetwork):
         raise ExportError(f"{checkpoint} is an export already: give the checkpoint it was made of")
+    keys = policy.agent.spec.observation.keys
+    if form.parts not in (None, len(keys)):
+        raise ExportError(
+            f"{checkpoint} observes {', '.join(keys)}: --format torchscript is for the planners of "
+            f"vessels, which observe {form.parts} tensors; give --format onnx"
+        )
     content, deviation = exported(policy, form, shield)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -18,13 +18,14 @@ from rich.console import Console
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.commands.options import SHARE, add_world_options, world_settings
 from train_RL_agents.config.files import config_from_plain, load_config, presets, with_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
 from train_RL_agents.device.placement import check_own_gpu, choose_device
-from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
-from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories, has_map
+from train_RL_agents.evaluation.results import Row
 from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint, multi_seed
@@ -53,6 +54,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--task", choices=list(TASKS), help="environment (default marine)")
     parser.add_argument("--agent", choices=list(AGENTS), help="algorithm (default AC-IQN)")
     parser.add_argument("--seed", type=int, nargs="+", help="several train one after another")
+    add_world_options(
+        parser,
+        stages="train and evaluate in this stage instead of the six",
+        scenario=f"begin a share of the worlds ({SHARE:g}, or scenarios.share) with scenarios",
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--output", metavar="DIR", help="folder of the run (default runs/...)")
     parser.add_argument(
@@ -65,7 +71,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
     namespace = parser.parse_args([a for a in arguments if not OVERRIDE.fullmatch(a)])
     namespace.overrides = overrides
-    names = ("config", "preset", "task", "agent", "seed", "output")
+    names = ("config", "preset", "task", "agent", "seed", "output", "stage", "scenario")
     given = [f"--{name}" for name in names if getattr(namespace, name) is not None]
     given += [override for override in overrides if not override.startswith(OF_THE_MACHINE)]
     if namespace.resume and given:
@@ -131,14 +137,15 @@ def train_here(
     if processes.first:
         write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
 
-    def conclude(results: list[StageResult], receiver: AnalysisReceiver) -> None:
-        """Print the table and draw the trajectories."""
+    def conclude(results: list[Row], receiver: AnalysisReceiver) -> None:
+        """Print the table, and draw the trajectories of a task that has a map."""
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
-        picture = output_dir / TRAJECTORIES
-        draw_trajectories(trainer.learner.agent, config, config.seed, picture)
-        receiver.show_picture("trajectories", picture, step=trainer.counters.step)
-        print(f"picture: {picture}")
+        if has_map(config.task):
+            picture = output_dir / TRAJECTORIES
+            draw_trajectories(trainer.learner.agent, config, config.seed, picture)
+            receiver.show_picture("trajectories", picture, step=trainer.counters.step)
+            print(f"picture: {picture}")
         print(f"run: {output_dir}")
 
     trainer.train(conclude)
@@ -161,7 +168,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
         agent=arguments.agent,
         preset=arguments.preset,
         path=arguments.config,
-        overrides=[*arguments.overrides, *_flags(arguments)],
+        overrides=[*world_settings(arguments), *arguments.overrides, *_flags(arguments)],
     )
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):

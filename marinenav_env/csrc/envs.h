@@ -2,6 +2,8 @@
 #pragma once
 
 #include "classic/cartpole.h"
+#include "classic/mountain_car.h"
+#include "classic/pendulum.h"
 #include "kernel/env_list.h"
 #include "marine/marine.h"
 #include "marine/reach_goal.h"
@@ -15,6 +17,6 @@ struct Icra2024 : MarineEnv<KinematicVessel, TwoLists, ReachGoalTask, Vortices> 
   static constexpr const char* kName = "icra2024";
 };
 
-using Envs = EnvList<Marine, Icra2024, CartPole>;
+using Envs = EnvList<Marine, Icra2024, CartPole, Pendulum, MountainCar, MountainCarContinuous>;
 
 }  // namespace marinenav

@@ -11,6 +11,7 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
+from marinenav_env.config import EpisodeConfig, TaskConfig
 from marinenav_env.envs.checks import (
     InfoMode,
     check_device,
@@ -18,6 +19,9 @@ from marinenav_env.envs.checks import (
     check_randomness,
     check_state,
 )
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.scenes import AnyStage
+from marinenav_env.envs.spec import EnvSpec
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
 from marinenav_env.kernel.spec import KernelSpec
@@ -74,6 +78,23 @@ class KernelEnv(EnvBase):
     """Tensors of the state under the names of older checkpoints."""
     names_added: ClassVar[frozenset[str]] = frozenset()
     """Tensors of the state that older checkpoints lack; zero is nothing there."""
+    config_type: ClassVar[type[TaskConfig]]
+    default_stages: ClassVar[tuple[Stage, ...]]
+    """Of a training."""
+    evaluation_stages: ClassVar[tuple[Stage, ...]]
+    evaluation_episode: ClassVar[EpisodeConfig]
+    """How an evaluation ends its episodes."""
+    training_changes: ClassVar[Mapping[str, Any]] = {}
+    """Groups of the configuration in which a training differs from the published task."""
+    return_range: ClassVar[tuple[float, float]] = (-100.0, 60.0)
+    """Within which the returns of most episodes lie: ends of their histogram."""
+    describe: ClassVar[Callable[..., EnvSpec]]
+    """Describes the environment: a configuration, ``discrete`` and ``stack_k`` go in."""
+    labels_of: ClassVar[Callable[..., list[str]]]
+    """Names stages."""
+
+    config: Any
+    stages: tuple[AnyStage, ...]
 
     def __init__(
         self,
@@ -137,6 +158,14 @@ class KernelEnv(EnvBase):
             self.stack_k,
             dtype=self.real_dtype,
         )
+
+    def make_action(self) -> Tensor:
+        """Return a zeroed action [W, R] (int64), or [W, R, n]."""
+        shape = (
+            self.alive.shape if self.discrete else (*self.alive.shape, self.kernel_spec.continuous)
+        )
+        dtype = torch.int64 if self.discrete else self.real_dtype
+        return torch.zeros(shape, dtype=dtype, device=self.device)
 
     def reset_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
         """Place all worlds, or those of mask [W] (bool); write only their observation rows."""
@@ -295,6 +324,12 @@ class KernelEnv(EnvBase):
             shape=(self.worlds,),
             **place,
         )
+
+    @property
+    def group_map(self) -> dict[str, list[str]]:
+        """Robots by group, as TorchRL's multi-agent tools and BenchMARL ask for them."""
+        names = [f"robot_{i}" for i in range(self.robots)]
+        return {self.group: names} if self.group else {}
 
     def _key(self, name: str) -> str | tuple[str, str]:
         return (self.group, name) if self.group else name

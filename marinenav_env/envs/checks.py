@@ -11,6 +11,7 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.placement import check_placement
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.scenes import AnyStage, SceneStage
 from marinenav_env.envs.state import Slots
 from marinenav_env.fields import ConfigError, convert, require
 from marinenav_env.kernel import ops
@@ -92,13 +93,18 @@ def check_device(device: torch.device | str) -> torch.device:
     return device
 
 
-def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...]:
-    """Return the stages, if their scenarios can be placed.
+def check_stages(stages: Sequence[AnyStage], config: EnvConfig) -> tuple[AnyStage, ...]:
+    """Return the stages, if their scenarios can be placed; scenes are taken as they are.
 
     Raises:
         ConfigError: no stage, or one whose robots, vortices or buoys find no room in the map.
     """
-    stages = convert(tuple[Stage, ...], stages, where="stages")
+    if not isinstance(stages, list | tuple):
+        stages = convert(tuple[Stage, ...], stages, where="stages")
+    stages = tuple(
+        stage if isinstance(stage, SceneStage) else convert(Stage, stage, where=f"stages[{i}]")
+        for i, stage in enumerate(stages)
+    )
     require(bool(stages), "stages", stages, "give at least one stage")
     scenario = config.scenario
     side_x = scenario.width - 2.0 * scenario.start_margin
@@ -109,6 +115,9 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
         " scenario.width/height"
     )
     for i, stage in enumerate(stages):
+        _check_numbering(f"stages[{i}]", stage)
+        if isinstance(stage, SceneStage):
+            continue
         distance = stage.min_distance_m
         require(distance < diagonal, f"stages[{i}].min_distance_m", distance, remedy)
         reached = config.reward.goal_distance
@@ -119,7 +128,6 @@ def check_stages(stages: Sequence[Stage], config: EnvConfig) -> tuple[Stage, ...
             f"a goal {distance} m away (stages[{i}].min_distance_m) would be reached at the start; "
             "give less",
         )
-        _check_numbering(f"stages[{i}]", stage)
         check_placement(f"stages[{i}]", stage, config)
     return tuple(stages)
 
@@ -146,7 +154,7 @@ def check_state(state: Mapping[str, Tensor], spec: KernelSpec, sizes: Mapping[st
             )
 
 
-def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
+def check_slots(slots: Slots | None, stages: Sequence[AnyStage]) -> Slots:
     """Return the slots, or as many as the stages need.
 
     Raises:
@@ -165,7 +173,7 @@ def check_slots(slots: Slots | None, stages: Sequence[Stage]) -> Slots:
     return slots
 
 
-def _check_numbering(name: str, counts: Stage | Slots) -> None:
+def _check_numbering(name: str, counts: AnyStage | Slots) -> None:
     """Check that the random numbers' counter has bits for every robot and object (philox.h)."""
     fits = counts.robots <= MOST_ROBOTS and counts.robots + counts.buoys <= MOST_OBJECTS
     remedy = f"give at most {MOST_ROBOTS} robots and {MOST_OBJECTS} robots and buoys together"

@@ -1,50 +1,128 @@
-"""Classic control tasks, to compare with other simulators."""
+"""Classic control tasks of Gymnasium, to compare with other simulators and libraries."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import torch
 
+from marinenav_env.config import EpisodeConfig, TaskConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.checks import InfoMode
-from marinenav_env.envs.spec import FlatObservation
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.spec import ActionSpec, EnvSpec, Features, FlatObservation, FlatSpec
+from marinenav_env.fields import Settings, build, require, setting
+from marinenav_env.kernel import ops
+
+gymnasium = functools.partial(setting, source="Gymnasium 1.4.0")
+
+ONE_ROBOT = (Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),)
+"""The one stage of these tasks: a robot, and nothing else."""
 
 
 @dataclass(frozen=True)
-class CartPoleConfig:
-    """Parameters of CartPole-v1 (Gymnasium's values, after Barto, Sutton and Anderson 1983)."""
+class CartPolePhysics(Settings):
+    """A pole on a cart."""
 
-    gravity: float = 9.8  # m/s^2
-    cart_mass: float = 1.0  # kg
-    pole_mass: float = 0.1  # kg
-    half_length: float = 0.5  # m, half the pole's
-    force: float = 10.0  # N
-    dt: float = 0.02  # s, one step of Euler's method
-    most_angle: float = 12 * 2 * math.pi / 360  # rad, beyond which the pole has fallen
-    most_position: float = 2.4  # m, beyond which the cart has left the track
-    start: float = 0.05  # m, m/s, rad, rad/s: every state begins within it
-
-    def named_numbers(self, max_steps: int) -> Iterator[tuple[str, float]]:
-        """Yield name and value of every parameter that the operators take."""
-        yield from ((f"cartpole.{name}", float(value)) for name, value in asdict(self).items())
-        yield from (("episode.max_steps", float(max_steps)), ("episode.stop_on_collision", 0.0))
+    gravity: float = gymnasium(9.8, unit="m/s^2")
+    cart_mass: float = gymnasium(1.0, unit="kg", above=0.0)
+    pole_mass: float = gymnasium(0.1, unit="kg", above=0.0)
+    half_length: float = gymnasium(0.5, unit="m", above=0.0)  # half the pole's
+    force: float = gymnasium(10.0, unit="N", low=0.0)
+    dt: float = gymnasium(0.02, unit="s", above=0.0)  # one step of Euler's method
+    most_angle: float = gymnasium(12 * 2 * math.pi / 360, unit="rad", above=0.0)
+    """Beyond it the pole has fallen."""
+    most_position: float = gymnasium(2.4, unit="m", above=0.0)
+    """Beyond it the cart has left the track."""
+    start: float = gymnasium(0.05, unit="m, m/s, rad, rad/s", low=0.0)
+    """Every number of the state begins within it."""
 
 
-class CartPoleEnv(KernelEnv):
-    """W carts with a pole; batch size [W].
+@dataclass(frozen=True)
+class PendulumPhysics(Settings):
+    """A pendulum on a motor that cannot lift it at once."""
 
-    TorchRL face: ``observation`` [W, 4k] (x, x_dot, theta, theta_dot), ``action`` [W] (int64, 1
-    pushes to the right), ``reward`` [W, 1]. In float64 its states are Gymnasium's to the bit.
-    See `KernelEnv`.
+    gravity: float = gymnasium(10.0, unit="m/s^2")
+    mass: float = gymnasium(1.0, unit="kg", above=0.0)
+    length: float = gymnasium(1.0, unit="m", above=0.0)
+    dt: float = gymnasium(0.05, unit="s", above=0.0)
+    max_torque: float = gymnasium(2.0, unit="N m", low=0.0)  # of the action 1
+    max_turn: float = gymnasium(8.0, unit="rad/s", above=0.0)
+    turn_cost: float = gymnasium(0.1, unit="s^2/rad^2", low=0.0)
+    torque_cost: float = gymnasium(0.001, unit="1/(N m)^2", low=0.0)
+    start_angle: float = gymnasium(math.pi, unit="rad", low=0.0)  # every start is within it
+    start_turn: float = gymnasium(1.0, unit="rad/s", low=0.0)  # and within this
+
+
+@dataclass(frozen=True)
+class MountainCarPhysics(Settings):
+    """A car that has to swing up to leave a valley; lengths and times are without units."""
+
+    gravity: float = gymnasium(0.0025, unit="-")
+    power: float = gymnasium(0.001, unit="-", low=0.0)  # of the action 1
+    max_speed: float = gymnasium(0.07, unit="1/decision", above=0.0)
+    min_position: float = gymnasium(-1.2, unit="-")
+    max_position: float = gymnasium(0.6, unit="-")
+    goal: float = gymnasium(0.5, unit="-")
+    goal_speed: float = gymnasium(0.0, unit="1/decision")  # at least, to arrive
+    step_reward: float = gymnasium(-1.0, unit="-")
+    goal_reward: float = gymnasium(0.0, unit="-")
+    action_cost: float = gymnasium(0.0, unit="-", low=0.0)  # of the squared action
+    start_low: float = gymnasium(-0.6, unit="-")
+    start_high: float = gymnasium(-0.4, unit="-")
+
+
+@dataclass(frozen=True)
+class CartPoleConfig(TaskConfig):
+    """CartPole-v1 (Barto, Sutton and Anderson 1983)."""
+
+    physics: CartPolePhysics = field(default_factory=CartPolePhysics)
+    episode: EpisodeConfig = field(default=EpisodeConfig(max_steps=500))
+
+
+@dataclass(frozen=True)
+class PendulumConfig(TaskConfig):
+    """Pendulum-v1."""
+
+    physics: PendulumPhysics = field(default_factory=PendulumPhysics)
+    episode: EpisodeConfig = field(default=EpisodeConfig(max_steps=200))
+
+
+@dataclass(frozen=True)
+class MountainCarConfig(TaskConfig):
+    """MountainCar-v0 (Moore 1990)."""
+
+    physics: MountainCarPhysics = field(default_factory=MountainCarPhysics)
+    episode: EpisodeConfig = field(default=EpisodeConfig(max_steps=200))
+
+
+@dataclass(frozen=True)
+class MountainCarContinuousConfig(TaskConfig):
+    """MountainCarContinuous-v0."""
+
+    physics: MountainCarPhysics = field(
+        default_factory=lambda: MountainCarPhysics(
+            power=0.0015, goal=0.45, step_reward=0.0, goal_reward=100.0, action_cost=0.1
+        )
+    )
+    episode: EpisodeConfig = field(default=EpisodeConfig(max_steps=999))
+
+
+class ClassicEnv(KernelEnv):
+    """W worlds of a classic task; batch size [W].
+
+    TorchRL face: ``observation`` [W, Fk], ``action`` [W] (int64) or [W, 1] in [-1, 1], ``reward``
+    [W, 1]. In float64 states and rewards are Gymnasium's to the bit. See `KernelEnv`.
 
     Args:
         worlds: W.
-        config: the physics.
-        max_steps: decisions until truncation.
+        stages: None or `ONE_ROBOT`: these tasks have one stage.
+        config: parameters, of the class's `config_type`; None takes Gymnasium's.
+        discrete: None, or the kind of actions that the task takes.
         device: "cpu" or "cuda".
         dtype: float32 or float64.
         seed: of the counter-based random numbers.
@@ -57,16 +135,24 @@ class CartPoleEnv(KernelEnv):
         ConfigError: an option is impossible.
     """
 
-    kernel = "cartpole"
     observation_type = FlatObservation
     entry_keys: ClassVar = {"state": "observation"}
+    default_stages = ONE_ROBOT
+    evaluation_stages = ONE_ROBOT
+    gymnasium_id: ClassVar[str]
+    """Of the environment that it equals."""
+    units: ClassVar[tuple[str, ...]]
+    magnitudes: ClassVar[tuple[float, ...]]
+    """Typical ones of the observation's features."""
+    action_meaning: ClassVar[Mapping[str, Any]]
 
     def __init__(
         self,
         worlds: int,
         *,
-        config: CartPoleConfig | None = None,
-        max_steps: int = 500,
+        stages: Sequence[Stage] | None = None,
+        config: Any = None,
+        discrete: bool | None = None,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
         seed: int = 0,
@@ -76,13 +162,21 @@ class CartPoleEnv(KernelEnv):
         skip_reset_if_empty: bool = True,
     ) -> None:
         """See the class."""
+        stages = ONE_ROBOT if stages is None else tuple(stages)
+        remedy = f"the task {self.kernel!r} has one stage: leave stages out"
+        require(stages == ONE_ROBOT, "stages", stages, remedy)
+        kind = self.config_type
+        config = kind() if config is None else build(kind, config, where="config")
+        takes = ops.describe(self.kernel).discrete > 0
+        remedy = f"the task {self.kernel!r} takes the other kind of actions: leave discrete out"
+        require(discrete in (None, takes), "discrete", discrete, remedy)
         super().__init__(
             worlds,
             robots=1,
-            params=(config or CartPoleConfig()).named_numbers(max_steps),
+            params=config.named_numbers(),
             sizes={"stages": 1},
             tables={"stage": [[1.0]]},
-            discrete=True,
+            discrete=takes,
             device=device,
             dtype=dtype,
             seed=seed,
@@ -91,3 +185,80 @@ class CartPoleEnv(KernelEnv):
             stack_k=stack_k,
             skip_reset_if_empty=skip_reset_if_empty,
         )
+        self.config, self.stages = config, stages
+
+    @classmethod
+    def describe(cls, config: Any, *, discrete: bool = False, stack_k: int = 1) -> EnvSpec:
+        """Return the description of an environment with these arguments."""
+        kernel = ops.describe(cls.kernel)
+        (state,) = kernel.observation
+        features = Features(state.fields, cls.units, cls.magnitudes)
+        takes_index = kernel.discrete > 0
+        size = kernel.discrete if takes_index else kernel.continuous
+        action = ActionSpec(takes_index, size, cls.action_meaning)
+        return EnvSpec(FlatSpec(features, stack_k), action)
+
+    @staticmethod
+    def labels_of(stages: Sequence[Stage]) -> list[str]:
+        """Return the name of every stage in tables."""
+        return ["all"] * len(stages)
+
+
+class CartPoleEnv(ClassicEnv):
+    """CartPole-v1: x, x_dot, theta, theta_dot; 0 pushes to the left, 1 to the right."""
+
+    kernel = "cartpole"
+    gymnasium_id = "CartPole-v1"
+    config_type = CartPoleConfig
+    evaluation_episode = EpisodeConfig(max_steps=500)
+    return_range = (0.0, 500.0)
+    units = ("m", "m/s", "rad", "rad/s")
+    magnitudes = (2.4, 2.0, 0.2, 2.0)
+    action_meaning: ClassVar = {"decision_s": 0.02, "index": "0 pushes left, 1 right"}
+
+
+class PendulumEnv(ClassicEnv):
+    """Pendulum-v1: cosine and sine of the angle, theta_dot; the action is a share of 2 N m."""
+
+    kernel = "pendulum"
+    gymnasium_id = "Pendulum-v1"
+    config_type = PendulumConfig
+    evaluation_episode = EpisodeConfig(max_steps=200)
+    return_range = (-2000.0, 0.0)
+    units = ("-", "-", "rad/s")
+    magnitudes = (1.0, 1.0, 4.0)
+    action_meaning: ClassVar = {"decision_s": 0.05, "order": "torque", "largest_n_m": 2.0}
+
+
+class MountainCarEnv(ClassicEnv):
+    """MountainCar-v0: position, velocity; 0 accelerates to the left, 1 not at all, 2 right."""
+
+    kernel = "mountain_car"
+    gymnasium_id = "MountainCar-v0"
+    config_type = MountainCarConfig
+    evaluation_episode = EpisodeConfig(max_steps=200)
+    return_range = (-200.0, 0.0)
+    units = ("-", "1/decision")
+    magnitudes = (1.0, 0.05)
+    action_meaning: ClassVar = {"index": "0 accelerates left, 1 not, 2 right"}
+
+
+class MountainCarContinuousEnv(ClassicEnv):
+    """MountainCarContinuous-v0: position, velocity; the action is a share of the power."""
+
+    kernel = "mountain_car_continuous"
+    gymnasium_id = "MountainCarContinuous-v0"
+    config_type = MountainCarContinuousConfig
+    evaluation_episode = EpisodeConfig(max_steps=999)
+    return_range = (-100.0, 100.0)
+    units = ("-", "1/decision")
+    magnitudes = (1.0, 0.05)
+    action_meaning: ClassVar = {"order": "acceleration", "largest": 0.0015}
+
+
+CLASSIC: tuple[type[ClassicEnv], ...] = (
+    CartPoleEnv,
+    PendulumEnv,
+    MountainCarEnv,
+    MountainCarContinuousEnv,
+)

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from marinenav_env.config import EpisodeConfig, ScenarioConfig, TaskConfig, named_numbers
+from marinenav_env.config import EpisodeConfig, ScenarioConfig, VesselTaskConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import TwoListObservation
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.scenes import AnyStage, stage_tables
 from marinenav_env.envs.spec import ActionSpec, EnvSpec, Features, TwoListSpec
-from marinenav_env.envs.state import stage_table
+from marinenav_env.envs.state import Slots
 from marinenav_env.fields import Settings, setting
 from marinenav_env.kernel import ops
 from marinenav_env.vessels import MOST_SUBSTEPS
@@ -68,7 +69,7 @@ class ReachGoalConfig(Settings):
 
 
 @dataclass(frozen=True)
-class Icra2024Config(TaskConfig):
+class Icra2024Config(VesselTaskConfig):
     """All parameters of the task. Values of `scenario` and `current` are ICRA 2024's too."""
 
     vessel: KinematicVesselConfig = field(default_factory=KinematicVesselConfig)
@@ -81,10 +82,6 @@ class Icra2024Config(TaskConfig):
         default_factory=lambda: ScenarioConfig(width=50.0, height=50.0, clear_radius=5.0)
     )
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
-
-    def named_numbers(self) -> Iterator[tuple[str, float]]:
-        """(name, value) of every parameter that the operators take."""
-        return named_numbers(self)
 
 
 def _stages(*rows: tuple[int, int, int, float]) -> tuple[Stage, ...]:
@@ -152,9 +149,10 @@ class Icra2024Env(MarineNavEnv):
     default_stages = ICRA2024_STAGES
     evaluation_stages = ICRA2024_EXPERIMENTS
     evaluation_episode = EpisodeConfig(max_steps=361)
+    training_changes: ClassVar = {"episode": EpisodeConfig(max_steps=300)}
     describe: ClassVar = staticmethod(icra2024_spec)
 
     @staticmethod
-    def tables_of(stages: Sequence[Stage], config: Any) -> Mapping[str, Any]:
+    def tables_of(stages: Sequence[AnyStage], slots: Slots, config: Any) -> Mapping[str, Any]:
         """Return the values of the tensors that only the configuration changes."""
-        return stage_table(stages)
+        return stage_tables(stages, *slots)

@@ -6,23 +6,24 @@ from typing import Any
 
 from marinenav_env.config import TaskConfig
 from marinenav_env.envs.base import KernelEnv
-from marinenav_env.envs.classic import CartPoleEnv
+from marinenav_env.envs.classic import CLASSIC
 from marinenav_env.envs.icra2024 import Icra2024Env
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError, nearest
 
-ENVIRONMENTS: dict[str, type[KernelEnv]] = {
-    env.kernel: env for env in (MarineNavEnv, Icra2024Env, CartPoleEnv)
-}
-TASKS: dict[str, type[MarineNavEnv]] = {
-    name: env for name, env in ENVIRONMENTS.items() if issubclass(env, MarineNavEnv)
-}
-"""Those that `TrainConfig` knows: vessels, stages, and a configuration of their own type."""
+KINDS: tuple[type[KernelEnv], ...] = (MarineNavEnv, Icra2024Env, *CLASSIC)
+ENVIRONMENTS = {kind.kernel: kind for kind in KINDS}
+TASKS: dict[str, Any] = {**ENVIRONMENTS}
+"""Environment by name, as `TrainConfig` knows it; each takes worlds, stages, config and more."""
+VESSEL_TASKS: tuple[str, ...] = tuple(
+    name for name, env in ENVIRONMENTS.items() if issubclass(env, MarineNavEnv)
+)
+"""Those of vessels in a map."""
 
 
-def task_of(config: TaskConfig) -> type[MarineNavEnv]:
+def task_of(config: TaskConfig) -> Any:
     """Return the environment that a configuration is of."""
-    return next(env for env in TASKS.values() if env.config_type is type(config))
+    return next(env for env in ENVIRONMENTS.values() if env.config_type is type(config))
 
 
 def make(name: str = "marine", **options: Any) -> KernelEnv:

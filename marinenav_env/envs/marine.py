@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import torch
 
-from marinenav_env.config import EnvConfig, EpisodeConfig
+from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig, TaskConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.checks import InfoMode, check_slots, check_stages
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage, labels_of
+from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.envs.spec import EnvSpec, marine_spec
 from marinenav_env.envs.state import Slots, marine_tables
 from marinenav_env.fields import build
@@ -31,7 +32,7 @@ class MarineNavEnv(KernelEnv):
 
     Args:
         worlds: W.
-        stages: scenario settings; their maxima give the slots R, B and C. None takes the
+        stages: random maps or scenes; their maxima give the slots R, B and C. None takes the
             published ones.
         config: physical and task parameters, an `EnvConfig`; None takes the published ones.
         discrete: 25 thrust choices (int64 [W, R]) instead of thrust rates in [-1, 1] ([W, R, 2]).
@@ -55,12 +56,17 @@ class MarineNavEnv(KernelEnv):
     group = "robots"
     info_fields: ClassVar[tuple[str, ...]] = ("phi", "step_energy", "progress", "contact")
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
-    config_type: ClassVar[type[Any]] = EnvConfig
+    config_type: ClassVar[type[TaskConfig]] = EnvConfig
     default_stages: ClassVar[tuple[Stage, ...]] = PUBLISHED_STAGES
     """Of the published training."""
     evaluation_stages: ClassVar[tuple[Stage, ...]] = PUBLISHED_STAGES
     evaluation_episode: ClassVar[EpisodeConfig] = EpisodeConfig(stop_on_collision=True)
     """How a published evaluation ends its episodes."""
+    training_changes: ClassVar[Mapping[str, Any]] = {
+        "episode": EpisodeConfig(max_steps=300),
+        "reward": RewardConfig(collision=-10.0),
+    }
+    labels_of: ClassVar[Callable[..., list[str]]] = staticmethod(labels_of)
     describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
     tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
     names_added: ClassVar = frozenset(
@@ -71,7 +77,7 @@ class MarineNavEnv(KernelEnv):
         self,
         worlds: int,
         *,
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[AnyStage] | None = None,
         config: Any = None,
         discrete: bool = False,
         device: torch.device | str = "cpu",
@@ -93,7 +99,7 @@ class MarineNavEnv(KernelEnv):
             robots=slots.robots,
             params=config.named_numbers(),
             sizes={"buoys": slots.buoys, "vortices": slots.vortices, "stages": len(stages)},
-            tables=self.tables_of(stages, config),
+            tables=self.tables_of(stages, slots, config),
             discrete=discrete,
             device=device,
             dtype=dtype,

@@ -15,7 +15,7 @@ from marinenav_env.config import (
 )
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import SPEC, marine_tables
+from marinenav_env.envs.state import SPEC, Slots, marine_tables
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.state import Context, State, StepBuffers
@@ -73,10 +73,11 @@ def place_trial_worlds(
         scenario=scenario,
         current=current,
     )
+    slots = Slots(stage.robots, stage.buoys, stage.vortices)
     state = State(
         SPEC.name,
-        {"robots": stage.robots, "buoys": stage.buoys, "vortices": stage.vortices, "stages": 1},
-        marine_tables((stage,), config),
+        {**slots._asdict(), "stages": 1},
+        marine_tables((stage,), slots, config),
         Context(SPEC.pack(config.named_numbers()), 0, 0),
         worlds=TRIAL_WORLDS,
         statistics=False,

@@ -109,6 +109,7 @@ class EntitySpec:
         rows: objects K of one frame.
         frames: decisions k in an observation, the newest first.
         own_radius: of the robot, m.
+        buoy_radius: of the largest buoy, m.
     """
 
     ego: Features
@@ -116,6 +117,7 @@ class EntitySpec:
     rows: int
     frames: int
     own_radius: float
+    buoy_radius: float
 
     keys = ("self", "objects", "mask")
     """Names of an observation's tensors in a TensorDict and in exports."""
@@ -261,6 +263,7 @@ def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSp
         rows=int(kernel.tensor("mask").shape[-1]),
         frames=stack_k,
         own_radius=vessel.radius,
+        buoy_radius=config.scenario.buoy_radius_max,
     )
     meaning: dict[str, Any] = {"decision_s": vessel.dt * vessel.substeps}
     if discrete:
@@ -273,12 +276,3 @@ def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSp
         return EnvSpec(observation, ActionSpec(True, kernel.discrete, meaning), "robots")
     meaning |= {"order": "left, right", "largest_rate_n_per_s": vessel.max_thrust_rate}
     return EnvSpec(observation, ActionSpec(False, kernel.continuous, meaning), "robots")
-
-
-def cartpole_spec(*, stack_k: int = 1) -> EnvSpec:
-    """Return the description of `CartPoleEnv`; its magnitudes are those of an episode's end."""
-    kernel = ops.describe("cartpole")
-    (state,) = kernel.observation
-    features = Features(state.fields, ("m", "m/s", "rad", "rad/s"), (2.4, 2.0, 0.2, 2.0))
-    meaning = {"decision_s": 0.02, "index": "0 pushes to the left, 1 to the right"}
-    return EnvSpec(FlatSpec(features, stack_k), ActionSpec(True, kernel.discrete, meaning))

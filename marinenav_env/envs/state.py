@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.scenes import AnyStage, stage_tables
 from marinenav_env.kernel import ops
 
 SPEC = ops.describe("marine")
@@ -34,15 +34,10 @@ class Slots(NamedTuple):
     vortices: int
 
 
-def marine_tables(stages: Sequence[Stage], config: EnvConfig) -> Mapping[str, Any]:
+def marine_tables(stages: Sequence[AnyStage], slots: Slots, config: EnvConfig) -> Mapping[str, Any]:
     """Return the values of the tensors that only the configuration changes."""
     noise = radius_noise_table(config.perception.radius_kappa).copy()
-    return {**stage_table(stages), "radius_noise": noise}
-
-
-def stage_table(stages: Sequence[Stage]) -> dict[str, Any]:
-    """Return the table of stages, which every marine environment has."""
-    return {"stage": [[getattr(stage, name) for name in STAGE_FIELDS] for stage in stages]}
+    return {**stage_tables(stages, *slots), "radius_noise": noise}
 
 
 @functools.lru_cache(maxsize=16)

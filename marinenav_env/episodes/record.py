@@ -33,6 +33,7 @@ def record_episodes(
     *,
     seed: int,
     policy_dtype: torch.dtype = torch.float32,
+    placed: bool = False,
 ) -> list[Episode]:
     """Record episodes whose files replay here and in the published simulator.
 
@@ -42,6 +43,7 @@ def record_episodes(
         act: the policy: observations [W, R] in, actions [W, R, 2] or [W, R] (int64) out.
         seed: of the environment, for the files.
         policy_dtype: of the observations that the policy gets.
+        placed: whether the worlds stand ready; else they are reset first.
 
     Returns:
         One episode per world.
@@ -63,7 +65,9 @@ def record_episodes(
         return torch.where(action.isfinite(), action, 0.0).clamp(-1.0, 1.0)
 
     limit = env.config.episode.max_steps
-    tracks = record_tracks(env, usable, limit, observations=True, look_interval=LOOK_INTERVAL)
+    tracks = record_tracks(
+        env, usable, limit, reset=not placed, observations=True, look_interval=LOOK_INTERVAL
+    )
     for world, found in enumerate(tracks.placed.any(-1).tolist()):
         if not found:
             stage = env.stages[int(env.stage_of_worlds()[world])]

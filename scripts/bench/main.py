@@ -41,6 +41,7 @@ from scripts.bench.table import print_record
 from scripts.bench.training import measure_kernel_time_share, measure_training
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
+from train_RL_agents.config.schema import fitting_agents
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.policies.shield.config import read_shield
@@ -63,13 +64,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--worlds", nargs="+", type=_positive, help="of step and inference")
     parser.add_argument("--resets", nargs="+", choices=RESETS, help="of step (default all)")
-    parser.add_argument("--vortices", "--cores", nargs="+", type=int, help="of step (default 0 4)")
+    parser.add_argument("--vortices", "--cores", nargs="+", type=int, help="of step (marine: 0 4)")
     parser.add_argument(
         "--disturbances", nargs="+", choices=DISTURBANCES, default=["off"], help="of step"
     )
-    parser.add_argument("--robots", type=_positive, default=5)
-    parser.add_argument("--buoys", type=int, default=4)
-    parser.add_argument("--min-distance", type=float, default=40.0, help="start to goal, in metres")
+    parser.add_argument("--robots", type=_positive, help="(default: of the task's last stage)")
+    parser.add_argument("--buoys", type=int, help="likewise")
+    parser.add_argument("--min-distance", type=float, help="likewise, start to goal, in metres")
     parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="of inference and train")
     parser.add_argument(
         "--policies",
@@ -106,8 +107,23 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     few = options.quick
     options.worlds = options.worlds or ([4096] if few else list(WORLDS))
     options.resets = options.resets or list(RESETS)
-    options.vortices = [0, 4] if options.vortices is None else options.vortices
-    options.agents = options.agents or (["AC-IQN"] if few else list(AGENTS))
+    stage = TASKS[options.task].default_stages[-1]
+    if options.vortices is None:
+        options.vortices = [0, 4] if options.task == "marine" else [stage.vortices]
+    for name, value in (
+        ("robots", stage.robots),
+        ("buoys", stage.buoys),
+        ("min_distance", stage.min_distance_m),
+    ):
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    if options.task != "marine" and options.disturbances != ["off"]:
+        parser.error(f"--disturbances go with --task marine, not {options.task}")
+    fitting = fitting_agents(options.task)
+    options.agents = options.agents or (fitting[:1] if few else fitting)
+    unfit = sorted(set(options.agents) - set(fitting))
+    if unfit and set(options.modes) & {"inference", "train"}:
+        parser.error(f"--agents {', '.join(unfit)}: {options.task} goes with {', '.join(fitting)}")
     worlds, ratio, batch = training_sizes(options.device)
     options.train_worlds = options.train_worlds or worlds
     options.samples_per_insert = options.samples_per_insert or [ratio]

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import torch
 
 from marinenav_env.config import EpisodeConfig
+from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.make import TASKS
-from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import plain
+from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from scripts.bench.disturbances import disturbed
 from scripts.bench.machine import Memory, release_memory, timed
@@ -99,31 +100,50 @@ class Repeat(NamedTuple):
     decisions: int  # of each world
 
 
-def stagger(env: MarineNavEnv) -> None:
+def stagger(env: KernelEnv) -> None:
     """Count the episodes as begun at different times, so that their limits fall apart."""
     step = env.state.world_field("step")
     step.copy_(torch.randint_like(step, env.config.episode.max_steps))
 
 
-def choices_of(case: Case) -> tuple[bool, list[Callable[[Any], torch.Tensor]]]:
-    """Return whether actions are indices, and what chooses them in turn.
+def fixed_kind(task: str) -> bool:
+    """Whether random actions are indices: only where a task takes no numbers."""
+    return ops.describe(task).continuous == 0
+
+
+def random_actions(env: KernelEnv, count: int) -> torch.Tensor:
+    """Return so many sets of actions of all robots, [count, W, R] or [count, W, R, n]."""
+    like = env.make_action()
+    shape = (count, *like.shape)
+    if env.discrete:
+        return torch.randint(env.kernel_spec.discrete, shape, device=env.device)
+    return 2 * torch.rand(shape, device=env.device) - 1
+
+
+class Chooser(NamedTuple):
+    """A policy: whether its actions are indices, and the function that acts."""
+
+    discrete: bool
+    act: Callable[[Any], torch.Tensor]
+
+
+def chooser_of(case: Case) -> Chooser | None:
+    """Return the policy of a case, if it has one.
 
     Raises:
         CheckpointError: there is no such policy.
         ConfigError: there is no such baseline, or the shield cannot guard the policy.
     """
     if case.agent is None:
-        shape = (PREPARED_ACTIONS, case.worlds, case.robots, 2)
-        actions = 2 * torch.rand(*shape, device=case.device) - 1
-        return False, [lambda _, action=action: action for action in actions]
+        return None
     if case.agent in AGENTS:
         built = build_agent(TrainConfig(task=case.task, agent=case.agent), case.device)
-        return built.discrete, [PolicyWrapper(built).act] * 2
+        return Chooser(built.discrete, PolicyWrapper(built).act)
     agent, config = load_policy(case.agent, case.device)
     act: Callable[[Any], torch.Tensor] = torch.no_grad()(agent.act)
     if case.shield is not None:
         act = shield_agent(agent, config, case.shield, act)
-    return agent.discrete, [act] * 2
+    return Chooser(agent.discrete, act)
 
 
 class Simulation:
@@ -139,18 +159,23 @@ class Simulation:
             ends: dict[str, Any] = {"episode": EpisodeConfig(max_steps=10**6)}
             config = dataclasses.replace(config, **ends)
         self.case = case
-        discrete, choices = choices_of(case)
+        chooser = chooser_of(case)
         self.env = TASKS[case.task](
             case.worlds,
             stages=(case.stage,),
             config=config,
-            discrete=discrete,
+            discrete=chooser.discrete if chooser else fixed_kind(case.task),
             device=case.device,
             skip_reset_if_empty=case.skip_reset_if_empty,
         )
         self._stepper = Stepper(self.env, restarts=case.resets != "none")
         every = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
         self._renewed = every if case.resets == "every" else None
+        if chooser is None:
+            actions = random_actions(self.env, PREPARED_ACTIONS)
+            choices = [lambda _, action=action: action for action in actions]
+        else:
+            choices = [chooser.act] * 2
         self._decisions = [
             CapturedStep(lambda choose=choose: self._decide(choose), case.device)
             for choose in choices

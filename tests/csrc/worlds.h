@@ -89,8 +89,9 @@ struct TestWorlds {
         buoy(size_t(3) * n.buoys * stride),
         core(size_t(3) * n.cores * stride),
         outcome(size_t(Env::Outcome::kCount) * stride),
-        stage({T(n.robots), T(n.cores), T(n.buoys), T(20), T(n.robots - 1), T(0), T(n.buoys), T(30),
-               T(2), T(n.cores), T(0), T(10)}),
+        stage({T(n.robots), T(n.cores), T(n.buoys), T(20), T(0), T(0),  // no scenes
+               T(n.robots - 1), T(0), T(n.buoys), T(30), T(0), T(0),
+               T(2), T(n.cores), T(0), T(10), T(0), T(0)}),
         radius_noise(inputs.radius_noise.begin(), inputs.radius_noise.end()),
         reward(size_t(n.worlds) * n.robots),
         continuous(size_t(n.worlds) * n.robots * 2),

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from marinenav_env.render import figures
 from scripts import episode as program
+from scripts.episodes import plot
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
 
@@ -86,7 +87,7 @@ class Unfinished(Artist):
 def test_a_failed_figure_leaves_the_old_one(short, tmp_path, monkeypatch):
     figure = Figure()
     figure.add_artist(Unfinished())
-    monkeypatch.setattr(program, "plot_scene", lambda *_: figure)
+    monkeypatch.setattr(plot, "plot_scene", lambda *_: figure)
     output = tmp_path / "drawing.svg"  # a kind that is written while it is drawn
     output.write_text("old")
     with pytest.raises(RuntimeError, match="on purpose"):
@@ -107,3 +108,25 @@ def test_a_failed_video_leaves_the_old_one(short, tmp_path, monkeypatch):
         program.main(["plot", str(short), "--output", str(output)])
     assert output.read_text() == "old"
     assert sorted(tmp_path.iterdir()) == sorted([short, output])
+
+
+def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, capsys):
+    common = ["plot", "--checkpoint", "baseline:goal-straight", "--limit", "30", "--dpi", "30"]
+
+    def drawn(*options):
+        output = tmp_path / f"{len(list(tmp_path.iterdir()))}.png"
+        assert program.main([*common, "--output", str(output), *options]) == 0
+        return imageio.imread(output)
+
+    calm = drawn("--stage", "2,1,2,30")
+    assert not np.array_equal(calm, drawn("--stage", "2,1,2,30", "env.wind.speed=[15,15]"))
+    several = drawn("--stage", "1", "--stage", "2,0,0,20", "env.waves.height=0.2")
+    assert several.shape != calm.shape
+    assert drawn("--scenario", "singles").shape[0] > several.shape[0]
+    with pytest.raises(SystemExit, match="2"):
+        program.main(common[:1])
+    with pytest.raises(SystemExit, match="2"):
+        program.main(["plot", "x.json", "--stage", "1"])
+    output = ["--output", str(tmp_path / "x.gif")]
+    assert program.main([*common, *output, "--scenario", "singles"]) == 2
+    assert "a video shows one episode, not 9" in capsys.readouterr().err

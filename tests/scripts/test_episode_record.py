@@ -105,3 +105,40 @@ def test_files_that_would_not_replay_are_refused(tmp_path, capsys, env, name):
     assert record(checkpoint, output) == 1
     assert f"{name}: the episode format has no place for it" in capsys.readouterr().err
     assert not output.exists()
+
+
+def test_several_stages_and_scenarios(tmp_path, capsys):
+    checkpoint = tmp_path / "policy.pt"
+    save_policy(checkpoint, "AC-IQN")
+    stages = ["--stage", "2,1,3,20", "--stage", "1"]
+    assert record(checkpoint, tmp_path / "stages", *stages, "--episodes", "2") == 0
+    files = [tmp_path / "stages" / f"episode_4_{index}.json" for index in range(4)]
+    counts = [(len(e.lengths), len(e.env["obstacles"]["r"])) for e in map(read_episode, files)]
+    assert counts == [(2, 3), (2, 3), (3, 0), (3, 0)]
+    assert "3 robots, 0 buoys; " in capsys.readouterr().out
+    assert record(checkpoint, tmp_path / "ho.json", "--scenario", "HO-scripted") == 0
+    assert "HO-scripted; " in capsys.readouterr().out
+    known = read_episode(tmp_path / "ho.json")
+    np.testing.assert_allclose(known.robots["start"], [[-20, 0], [20, 0]], atol=1e-9)
+    other = np.array(known.robots["trajectory"][1])  # holds course and speed
+    np.testing.assert_allclose(other[:, 1], 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.diff(other[:, 0]), -1.25, atol=1e-9)
+    assert program.main(["replay", *map(str, files), str(tmp_path / "ho.json")]) == 0
+
+
+def test_worlds_that_files_do_not_hold(tmp_path, capsys):
+    checkpoint, output = tmp_path / "policy.pt", tmp_path / "x.json"
+    save_policy(checkpoint, "AC-IQN")
+    assert record(checkpoint, output, "env.wind.speed=[3,3]") == 1
+    assert "wind.speed.0 is 3.0: the episode format has no place" in capsys.readouterr().err
+    assert record(checkpoint, output, "env.wind.sped=[3,3]") == 1
+    assert "unknown setting 'env.wind.sped'" in capsys.readouterr().err
+    assert record(checkpoint, output, "--scenario", "singels") == 1
+    assert "nearest name is 'singles'" in capsys.readouterr().err
+    for options in (("--scenario", "HO", "--robots", "2"), ("--scenario", "HO", "--stage", "1")):
+        with pytest.raises(SystemExit, match="2"):
+            record(checkpoint, output, *options)
+    with pytest.raises(SystemExit, match="2"):
+        program.main(["replay", "x.json", "env.wind.speed=3"])
+    assert "is for record and plot" in capsys.readouterr().err
+    assert not output.exists()

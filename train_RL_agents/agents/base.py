@@ -21,7 +21,7 @@ from torch.nn.utils import get_total_norm
 from marinenav_env.envs.spec import EntitySpec, EnvSpec, ObservationSpec, ObservationTensors
 from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.encoders import Encoder, make_encoder
+from train_RL_agents.agents.encoders import KINDS, Encoder, make_encoder
 from train_RL_agents.agents.networks import ActionValues
 from train_RL_agents.device.precision import multiplies_bfloat16
 
@@ -54,6 +54,9 @@ class AgentConfig(Settings):
     """Learn and explore with bfloat16 products; losses and `act` stay in float32. null does so
     where the device has instructions for them (GPUs from compute capability 8.0, CPUs with AMX
     or AVX-512 BF16)."""
+    encoder: str = setting("published", unit="-", source=PUBLISHED, choices=KINDS)
+    """published: raw features. relative_motion: features worked out of them, such as the time to
+    the closest point of approach (agents/relative_motion.py)."""
     ego_magnitude: tuple[float, ...] | None = setting(
         None, unit="units of the features", source=CHOICE, low=1e-6
     )
@@ -67,8 +70,21 @@ class AgentConfig(Settings):
         """Check that the settings fit what the agent observes.
 
         Raises:
-            ConfigError: a setting is for objects, and there are none in an observation.
+            ConfigError: a setting is for objects, and there are none in an observation, or for the
+                raw features that the encoder does not take.
         """
+        relative = self.encoder == "relative_motion"
+        if relative and not isinstance(spec, EntitySpec):
+            raise ConfigError(
+                "encoder is 'relative_motion', but the environment shows no list of objects with "
+                "their velocities: leave it out"
+            )
+        for name in ("ego_magnitude", "object_magnitude"):
+            if relative and getattr(self, name) is not None:
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)}, but encoder 'relative_motion' scales its "
+                    "features itself: leave one of them out"
+                )
         if not isinstance(spec, EntitySpec) and self.object_magnitude is not None:
             raise ConfigError(
                 f"object_magnitude is {self.object_magnitude}, but the environment shows no "
@@ -137,8 +153,9 @@ class Agent(nn.Module, abc.ABC):
 
     def make_encoder(self) -> Encoder:
         """Return a new encoder of the environment's observations, for a network."""
-        scale = self.config.ego_magnitude, self.config.object_magnitude
-        return make_encoder(self.spec.observation, *scale)
+        config = self.config
+        scale = config.ego_magnitude, config.object_magnitude
+        return make_encoder(self.spec.observation, config.encoder, *scale)
 
     @abc.abstractmethod
     def build_networks(self) -> None:

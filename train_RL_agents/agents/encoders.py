@@ -20,6 +20,7 @@ from marinenav_env.envs.spec import (
     TwoListSpec,
 )
 from marinenav_env.fields import ConfigError
+from train_RL_agents.agents.relative_motion import OwnMotion, RelativeMotion
 
 EGO_WIDTH = 56  # published width of the encoder of the robot's own features
 OBJECT_WIDTH = 40  # published width of the encoder of one object
@@ -61,6 +62,36 @@ class EntityEncoder(nn.Module):
         own = self.self_encoder(ego * self.self_input_scale)  # [..., 56]
         others = self.object_encoder(objects * self.object_input_scale)  # [..., K, 40]
         others = others * mask.unsqueeze(-1)
+        return torch.cat((own, others.flatten(-2)), dim=-1)
+
+
+class RelativeMotionEncoder(nn.Module):
+    """The published encoder's layers on features of relative motion instead of raw ones.
+
+    With several frames, each is described in itself.
+    """
+
+    hidden_width = HIDDEN_WIDTH
+
+    def __init__(self, spec: EntitySpec) -> None:
+        super().__init__()
+        self.frames, self.rows = spec.frames, spec.rows
+        self.own_motion = OwnMotion()
+        self.relative_motion = RelativeMotion(spec.own_radius, spec.buoy_radius)
+        own, other = self.own_motion.features * spec.frames, self.relative_motion.features
+        self.self_encoder = nn.Sequential(nn.Linear(own, EGO_WIDTH), nn.ReLU(inplace=True))
+        self.object_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
+        self.features = EGO_WIDTH + spec.rows * spec.frames * OBJECT_WIDTH
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features `[..., 56 + 40 K k]` of an observation, the robot's own first."""
+        ego, objects, mask = observation
+        ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 7]
+        objects = objects.unflatten(-2, (self.frames, self.rows))  # [..., k, K, 5]
+        u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
+        motion = self.relative_motion(objects, u, v)  # [..., k, K, 15]
+        own = self.self_encoder(self.own_motion(ego).flatten(-2))  # [..., 56]
+        others = self.object_encoder(motion.flatten(-3, -2)) * mask.unsqueeze(-1)  # [..., K k, 40]
         return torch.cat((own, others.flatten(-2)), dim=-1)
 
 
@@ -122,11 +153,15 @@ class FlatEncoder(nn.Module):
         return self.observation_encoder(observation[0] * self.observation_input_scale)
 
 
-Encoder = EntityEncoder | TwoListEncoder | FlatEncoder
+Encoder = EntityEncoder | RelativeMotionEncoder | TwoListEncoder | FlatEncoder
+
+KINDS = ("published", "relative_motion")
+"""How a robot and the objects around it can be encoded."""
 
 
 def make_encoder(
     spec: ObservationSpec,
+    kind: str = "published",
     ego_magnitude: Sequence[float] | None = None,
     object_magnitude: Sequence[float] | None = None,
 ) -> Encoder:
@@ -134,6 +169,7 @@ def make_encoder(
 
     Args:
         spec: of the observation.
+        kind: of `KINDS`; only observations of one list of objects leave a choice.
         ego_magnitude: divisors of the robot's own features, or of a flat observation; None takes
             those of the description.
         object_magnitude: divisors of an object's features, likewise.
@@ -145,6 +181,8 @@ def make_encoder(
         return FlatEncoder(spec, ego_magnitude)
     if isinstance(spec, TwoListSpec):
         return TwoListEncoder(spec, ego_magnitude)
+    if kind == "relative_motion":
+        return RelativeMotionEncoder(spec)
     return EntityEncoder(spec, ego_magnitude, object_magnitude)
 
 

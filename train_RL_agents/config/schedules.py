@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -45,10 +46,11 @@ class Curriculum:
     Args:
         config: the stages and the mode.
         total_steps: length of the run, in steps.
+        scenarios: share of the worlds that take the stage after these, of named scenarios.
     """
 
-    def __init__(self, config: CurriculumConfig, total_steps: int) -> None:
-        self.mode = config.mode
+    def __init__(self, config: CurriculumConfig, total_steps: int, scenarios: float = 0.0) -> None:
+        self.mode, self.scenarios = config.mode, scenarios
         self.count = len(config.stages)
         evenly = tuple(total_steps * stage // self.count for stage in range(self.count))
         self.starts = config.starts or evenly
@@ -62,10 +64,16 @@ class Curriculum:
         Raises:
             ConfigError: the mode is mixed, and there are fewer worlds than stages.
         """
-        if self.mode == "mixed" and worlds < self.count:
+        given = math.floor(worlds * self.scenarios)
+        if self.scenarios and not given:
             raise ConfigError(
-                f"curriculum.stages has {self.count} stages for {worlds} worlds: the last ones "
-                "would never be trained; raise worlds, give fewer stages, or "
+                f"scenarios.share is {self.scenarios} of {worlds} worlds, which is none: raise it, "
+                "or worlds"
+            )
+        if self.mode == "mixed" and worlds - given < self.count:
+            raise ConfigError(
+                f"curriculum.stages has {self.count} stages for {worlds - given} worlds: the last "
+                "ones would never be trained; raise worlds, give fewer stages, or "
                 "curriculum.mode=sequential"
             )
 
@@ -89,12 +97,19 @@ class Curriculum:
             device: where the result is made.
 
         Returns:
-            int64 [W]. In the mixed mode neighbouring worlds have neighbouring stages,
-            so that any six of them hold all six.
+            int64 [W]. In the mixed mode neighbouring worlds have neighbouring stages, so that any
+            six of them hold all six. Worlds of named scenarios lie evenly among them.
         """
+        world = torch.arange(first_world, first_world + worlds, device=device)
+        given, with_this = (
+            torch.floor(number * self.scenarios).long()
+            for number in (world.double(), world.double() + 1.0)
+        )
         if self.mode == "mixed":
-            return torch.arange(first_world, first_world + worlds, device=device) % self.count
-        return torch.full((worlds,), self.stage_at(step), device=device)
+            stage = (world - given) % self.count
+        else:
+            stage = torch.full_like(world, self.stage_at(step))
+        return torch.where(with_this > given, self.count, stage)
 
 
 class Rates(NamedTuple):
@@ -126,7 +141,7 @@ class Schedules:
         )
         self._rate = Ramp(1.0, updates.decay_to, updates.decay_from * total, total)
         self._beta = Ramp(replay.beta_start, replay.beta_end, 0, total)
-        self.curriculum = Curriculum(config.curriculum, total)
+        self.curriculum = Curriculum(config.curriculum, total, config.scenarios.share)
 
     def rates(self, step: int) -> Rates:
         """Return the rates at ``step``."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from marinenav_env.config import EpisodeConfig, RewardConfig, TaskConfig
-from marinenav_env.envs.make import TASKS
+from marinenav_env.config import TaskConfig
+from marinenav_env.envs.make import TASKS, VESSEL_TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, require, setting
+from marinenav_env.kernel import ops
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.registry import AGENTS
 
@@ -29,6 +30,9 @@ class CurriculumConfig(Settings):
     stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
     starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
     """sequential: the step at which each stage begins; empty divides the run evenly."""
+    hull_margin: float = setting(0.0, unit="m", source=MEASURED, low=0.0)
+    """How much larger hulls are while collecting than in evaluations: a policy keeps clear of
+    contact by as much."""
 
     def check(self) -> None:
         """Refuse stages that would not be trained, and starts that the mode has no use for."""
@@ -44,6 +48,28 @@ class CurriculumConfig(Settings):
             "starts",
             f"mode {self.mode!r} has no use for it; give mode=sequential, or no starts",
         )
+
+
+@dataclass(frozen=True)
+class ScenariosConfig(Settings):
+    """Worlds that begin with named scenarios, instead of the curriculum's random maps.
+
+    Every episode there draws one scenario of the set, and what follows; all vessels are the
+    policy's. Evaluations are not affected.
+    """
+
+    share: float = setting(0.0, unit="share of the worlds", source=CHOICE, low=0.0, high=1.0)
+    set: str = setting("encounters", unit="-", source=CHOICE)
+    """What ``evaluate.py --scenario`` takes: a set, one of its cases, or a file."""
+    offset_m: float = setting(2.0, unit="m", source=CHOICE, low=0.0)
+    """Every start is moved by up to this, north and east, instead of by the scenario's own."""
+    offset_deg: float = setting(10.0, unit="deg", source=CHOICE, low=0.0, high=180.0)
+    """Every heading is turned by up to this, instead of by the scenario's own."""
+
+    def check(self) -> None:
+        """Refuse a run without a random map, by which the best weights are chosen."""
+        remedy = "leave worlds to the stages of the curriculum, give less than 1"
+        self.require(self.share < 1.0, "share", remedy)
 
 
 @dataclass(frozen=True)
@@ -145,15 +171,21 @@ class LogConfig(Settings):
 
 
 def training_env(task: str = "marine") -> TaskConfig:
-    """Return the published simulator of a task with shorter episodes.
+    """Return the published configuration of a task, as changed for training.
 
-    An untrained robot drifts away, and would fill the batch with a world that nothing happens in.
-    The first task's collisions cost twice the published price, which is measured: docs/results.md.
+    Vessels have shorter episodes: an untrained robot drifts away, and would fill the batch with a
+    world that nothing happens in. The first task's collisions cost twice the published price, which
+    is measured: docs/results.md.
     """
-    config = TASKS[task].config_type(episode=EpisodeConfig(max_steps=300))
-    if task == "marine":
-        config = replace(config, reward=RewardConfig(collision=-10.0))
-    return config
+    kind = TASKS[task]
+    return kind.config_type(**kind.training_changes)
+
+
+def fitting_agents(task: str) -> list[str]:
+    """Return the names of the agents whose kind of actions a task takes."""
+    kernel = ops.describe(TASKS[task].kernel)
+    sizes = {True: kernel.discrete, False: kernel.continuous}
+    return [name for name, kind in AGENTS.items() if sizes[kind.discrete] > 0]
 
 
 @dataclass(frozen=True)
@@ -161,7 +193,7 @@ class TrainConfig(Settings):
     """Everything that decides a training run."""
 
     task: str = setting("marine", unit="-", source=CHOICE, choices=TASKS)
-    """The environment: that of the RA-L paper, or of ICRA 2024."""
+    """The environment: that of the RA-L paper, of ICRA 2024, or a classic one of Gymnasium."""
     agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
     seed: int = setting(0, unit="-", source=CHOICE, low=0)
     device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
@@ -176,6 +208,7 @@ class TrainConfig(Settings):
     )
     env: TaskConfig = setting(None, unit="-", source="the task's own defaults")
     curriculum: CurriculumConfig = setting(None, unit="-", source="the task's own stages")
+    scenarios: ScenariosConfig = field(default_factory=ScenariosConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     updates: UpdateConfig = field(default_factory=UpdateConfig)
     replay: ReplayOptions = field(default_factory=ReplayOptions)
@@ -199,6 +232,16 @@ class TrainConfig(Settings):
                 object.__setattr__(self, name, value)
         super().__post_init__()
 
+    @property
+    def collecting_env(self) -> TaskConfig:
+        """`env` with the hulls that it has while collecting."""
+        if not self.curriculum.hull_margin:
+            return self.env
+        vessel = self.env.vessel
+        wide = replace(vessel, radius=vessel.radius + self.curriculum.hull_margin)
+        changed: dict[str, Any] = {"vessel": wide}
+        return replace(self.env, **changed)
+
     def check(self) -> None:
         """Refuse another algorithm's settings, and sizes that leave nothing to learn."""
         kind: type = AGENTS[self.agent].Config
@@ -207,6 +250,12 @@ class TrainConfig(Settings):
         kind = TASKS[self.task].config_type
         given, remedy = type(self.env).__name__, f"give a {kind.__name__} to {self.task}"
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
+        self._check_actions()
+        self.require(
+            not self.curriculum.hull_margin or self.task in VESSEL_TASKS,
+            "curriculum.hull_margin",
+            f"{self.task} has no vessels; give 0",
+        )
         self.require(
             self.updates.warmup_transitions <= self.replay.capacity,
             "updates.warmup_transitions",
@@ -229,4 +278,15 @@ class TrainConfig(Settings):
             self.total_steps >= self.worlds,
             "total_steps",
             f"one decision of {self.worlds} worlds takes more; raise total_steps or lower worlds",
+        )
+
+    def _check_actions(self) -> None:
+        """Refuse an agent whose kind of actions the task does not take."""
+        fitting = fitting_agents(self.task)
+        given, kinds = AGENTS[self.agent].discrete, ("continuous", "discrete")
+        self.require(
+            self.agent in fitting,
+            "agent",
+            f"its actions are {kinds[given]}, and {self.task} takes {kinds[not given]} ones; "
+            f"choose one of {', '.join(fitting)}",
         )

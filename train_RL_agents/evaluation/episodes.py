@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import task_of
-from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.spec import tuple_like
-from marinenav_env.envs.state import STATUS_COLLIDED, STATUS_REACHED
 from marinenav_env.stepper import Stepper
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
-from train_RL_agents.evaluation.measures import Measures, measure
-from train_RL_agents.evaluation.motion import MotionLog
-from train_RL_agents.evaluation.recording import Recording
-from train_RL_agents.evaluation.results import Outcomes, StageResult
+from train_RL_agents.evaluation.recording import BatchRecording, Recording
+from train_RL_agents.evaluation.watches import Watch, watch_of
 
 DECISION_LIMIT = 1_000
 """Most decisions of an episode in evaluation, as published; a task may have fewer."""
@@ -35,7 +31,10 @@ LOOK_INTERVAL = 25
 """Decisions between two looks at which worlds still run."""
 
 
+OneConfig = TypeVar("OneConfig", bound=TaskConfig)
 Policy = Callable[[Observation], Tensor]
+Progress = Callable[[int], object]
+"""Called now and then with how many episodes have ended since."""
 
 
 class Batch:
@@ -50,7 +49,7 @@ class Batch:
 
     def __init__(
         self,
-        env: MarineNavEnv,
+        env: Any,
         *,
         seed: int,
         placed: bool = False,
@@ -61,15 +60,19 @@ class Batch:
         self._start = env.state_dict()
 
     @torch.no_grad()
-    def play(self, act: Policy, recording: Recording | None = None) -> tuple[Outcomes, Measures]:
+    def play(
+        self, act: Policy, recording: BatchRecording | None = None, progress: Progress | None = None
+    ) -> Any:
         """Play all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
             recording: keeps the episodes, if wanted.
+            progress: learns of progress, if wanted.
 
         Returns:
-            How they ended, and what happened in them.
+            What the rows of this kind of task are made of, `watches.Watch.parts`; for navigation
+            `Outcomes` and `Measures`.
 
         Raises:
             ValueError: the policy gave actions that are not finite, or of no such number.
@@ -77,25 +80,13 @@ class Batch:
         env = self._env
         with torch.random.fork_rng([env.device] if env.device.type == "cuda" else []):
             torch.manual_seed(self._seed)
-            log = self._run_episodes(act, recording)
+            watch = self._run_episodes(act, recording, progress or (lambda _: None))
         env.check_actions()
-        outcome = torch.stack([env.outcome[name] for name in COPIED_OUTCOME]).cpu()
-        return Outcomes(*(outcome[:3] > 0), *outcome[3:]), self._measure(log)
+        return watch.parts()
 
-    def _measure(self, log: MotionLog) -> Measures:
-        state, vessel = self._env.state, self._env.config.vessel
-        status = state.status[:, : self._env.worlds]
-        return measure(
-            log.read(),
-            state.buoy[..., : self._env.worlds],
-            hull_radius=vessel.radius,
-            decision_time=vessel.dt * vessel.substeps,
-            reached=(status & (STATUS_REACHED | STATUS_COLLIDED)) == STATUS_REACHED,
-            collided=status & STATUS_COLLIDED,
-            energy=state.robot_field("energy")[:, : self._env.worlds],
-        )
-
-    def _run_episodes(self, act: Policy, recording: Recording | None) -> MotionLog:
+    def _run_episodes(
+        self, act: Policy, recording: BatchRecording | None, progress: Progress
+    ) -> Watch:
         env = self._env
         env.load_state_dict(self._start)
         stepper = Stepper(env, restarts=False)
@@ -103,16 +94,19 @@ class Batch:
             stepper.observe()
         else:
             stepper.reset()
-        log = MotionLog(env)
+        watch: Watch = watch_of(env.kernel_spec)(env)
         if recording:
             recording.begin(env, stepper.now)
-        action = env.action_spec["robots", "action"].zero()
+        action = env.make_action()
+        left = env.worlds
         for decision in range(env.config.episode.max_steps):
             if decision % LOOK_INTERVAL == 0:
                 running = env.alive.any(1).nonzero().squeeze(1)
-                if not len(running):
+                progress(left - len(running))
+                left = len(running)
+                if not left:
                     break
-                log.follow(running)
+                watch.follow(running)
                 if recording:
                     recording.follow(running)
             for worlds in running.split(CHUNK_WORLDS):
@@ -120,19 +114,25 @@ class Batch:
                 seen = tuple_like(now, (field.index_select(0, worlds) for field in now))
                 action.index_copy_(0, worlds, self._steer(act, worlds, seen))
             following = stepper.step(action)
-            log.note(following.acted)
+            watch.note(following.acted)
             if recording:
                 recording.note(following, action)
             stepper.advance()
-        return log
+        progress(left)
+        return watch
 
     def _steer(self, act: Policy, worlds: Tensor, seen: Observation) -> Tensor:
-        action = act(seen)
-        for robots, policy in self._steering:
-            chosen = robots.index_select(0, worlds)
-            chosen = chosen.view(*chosen.shape, *(1,) * (action.dim() - chosen.dim()))
-            action = torch.where(chosen, policy(seen).to(action.dtype), action)
-        return action
+        chosen = [(robots.index_select(0, worlds), policy) for robots, policy in self._steering]
+        return steered(act, chosen, seen)
+
+
+def steered(act: Policy, others: Sequence[tuple[Tensor, Policy]], seen: Observation) -> Tensor:
+    """Return actions of a policy, and of the others for the robots [W, R] bool that they steer."""
+    action = act(seen)
+    for robots, policy in others:
+        chosen = robots.view(*robots.shape, *(1,) * (action.dim() - robots.dim()))
+        action = torch.where(chosen, policy(seen).to(action.dtype), action)
+    return action
 
 
 class Evaluation:
@@ -174,7 +174,12 @@ class Evaluation:
             stack_k=stack_k,
         )
         env.set_stage(self.stage_of_world.to(env.device))
-        self._batch = Batch(env, seed=seed)
+        self._batch, self._row = Batch(env, seed=seed), watch_of(env.kernel_spec).row
+
+    @property
+    def worlds(self) -> int:
+        """Number of all episodes."""
+        return len(self.stage_of_world)
 
     @classmethod
     def of_agent(
@@ -191,37 +196,32 @@ class Evaluation:
             stack_k=config.stack_k,
         )
 
-    def run(self, act: Policy, recording: Recording | None = None) -> list[StageResult]:
+    def run(
+        self, act: Policy, recording: Recording | None = None, progress: Progress | None = None
+    ) -> list[Any]:
         """Run all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
             recording: keeps the episodes, if wanted, in the order of the rows.
+            progress: learns of progress, if wanted.
 
         Returns:
-            One row per stage that has episodes.
+            One row per stage that has episodes, of the kind that the task has.
         """
-        outcomes, measures = self._batch.play(act, recording)
+        every_world = range(len(self.stage_of_world))
+        kept = recording.batch(list(every_world)) if recording else None
+        parts = self._batch.play(act, kept, progress)
         rows = []
         for index, stage in enumerate(self.stages):
             chosen = self.stage_of_world == index
             if self.episodes[index]:
-                happened = outcomes.of_worlds(chosen), measures.of_worlds(chosen)
-                rows.append(StageResult(*happened, stage))
+                happened = (part.of_worlds(chosen) for part in parts)
+                rows.append(self._row(*happened, stage))
         return rows
 
 
-COPIED_OUTCOME = (
-    "success",
-    "collision",
-    "timeout",
-    "mean_time_s",
-    "mean_energy",
-    "mean_return",
-)
-
-
-def evaluation_config(config: TaskConfig) -> TaskConfig:
+def evaluation_config(config: OneConfig) -> OneConfig:
     """Return ``config`` with the episode's ends as its task's evaluation has them."""
     episode = task_of(config).evaluation_episode
     limit = min(episode.max_steps, DECISION_LIMIT)

@@ -8,14 +8,21 @@ import torch
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import labels_of
+from marinenav_env.kernel import ops
 from marinenav_env.render.figures import plot_scenes, save_figure
 from marinenav_env.render.geometry import scenes_of
 from marinenav_env.tracks import record_tracks
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, LOOK_INTERVAL, evaluation_config
+from train_RL_agents.evaluation.motion import FIELDS
 
 TRAJECTORIES = "trajectories.png"
+
+
+def has_map(task: str) -> bool:
+    """Whether the robots of a task move in a plane, so that trajectories can be drawn."""
+    return set(FIELDS) <= set(ops.describe(task).fields("robot"))
 
 
 def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) -> None:

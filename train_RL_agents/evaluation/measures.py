@@ -14,6 +14,7 @@ from train_RL_agents.evaluation.encounters import (
     Pairs,
     find_encounters,
     least_distance,
+    length,
     pairs_of,
 )
 from train_RL_agents.evaluation.motion import Motion
@@ -57,6 +58,19 @@ class Measures(NamedTuple):
             worlds=int(worlds.sum()),
             vessels=chosen(self.vessels),
             encounters=chosen(self.encounters),
+        )
+
+    def reordered(self, order: Tensor) -> Measures:
+        """Return the measures with world ``order[i]`` as world i; ``order`` is [W]."""
+        number = order.argsort()
+
+        def renumbered(columns: Columns) -> Columns:
+            world = number[columns["world"]]
+            rows = world.argsort(stable=True)
+            return {name: column[rows] for name, column in (columns | {"world": world}).items()}
+
+        return self._replace(
+            vessels=renumbered(self.vessels), encounters=renumbered(self.encounters)
         )
 
     def of_robots(self, robots: Tensor) -> Measures:
@@ -168,11 +182,15 @@ def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float, score: Sc
 def _among_buoys(
     motion: Motion, buoys: Tensor, last_row: Tensor, hull_radius: float, score: Score
 ) -> Columns:
-    x, y, radius = buoys
-    alone = motion.x.new_full((1, *last_row.shape), math.inf)
+    alone = motion.x.new_full(last_row.shape, math.inf)
+    worlds = (buoys[2] > 0.0).any(0).nonzero().squeeze(1)
+    if not len(worlds):
+        return {"gap_buoy": alone, "end_buoy": alone, "near_buoy": torch.zeros_like(alone)}
+    motion, last_row = motion.of_worlds(worlds), last_row.index_select(1, worlds)
+    x, y, radius = buoys.index_select(-1, worlds)
     dx, dy = x - motion.x.unsqueeze(2), y - motion.y.unsqueeze(2)  # [T, R, B, W]
     there = motion.present.unsqueeze(2) & (radius > 0.0)
-    distance = torch.hypot(dx, dy)
+    distance = length(dx, dy)
     passed = torch.cat((distance[:1], least_distance(dx[:-1], dy[:-1], dx[1:], dy[1:])))
     reach = radius + hull_radius
     gap = torch.where(there, passed - reach, math.inf).amin(0)
@@ -180,9 +198,9 @@ def _among_buoys(
     end = torch.where(there, distance - reach, math.inf)
     end = _at(end, last_row.unsqueeze(1).expand_as(gap))
     return {
-        "gap_buoy": torch.cat((alone, gap.transpose(0, 1))).amin(0),
-        "end_buoy": torch.cat((alone, end.transpose(0, 1))).amin(0),
-        "near_buoy": near.sum(1),
+        "gap_buoy": alone.index_copy(1, worlds, gap.amin(1)),
+        "end_buoy": alone.index_copy(1, worlds, end.amin(1)),
+        "near_buoy": torch.zeros_like(alone).index_copy(1, worlds, near.sum(1).to(alone)),
     }
 
 

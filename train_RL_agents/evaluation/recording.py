@@ -19,11 +19,28 @@ Row = dict[str, Tensor]
 
 
 class Recording:
-    """Keeps what happens in an environment's worlds while they run.
+    """Keeps what happens in the worlds of an evaluation, which may be several batches.
 
-    It takes about 200 bytes of the device for each robot slot and decision. `Batch.play` begins it
-    and fills it.
+    It takes about 200 bytes of the device for each robot slot and decision.
     """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[list[int], BatchRecording]] = []
+
+    def batch(self, worlds: list[int]) -> BatchRecording:
+        """Return the empty recording of a batch, whose worlds are these ones of the evaluation."""
+        part = BatchRecording()
+        self._parts.append((worlds, part))
+        return part
+
+    def tracks(self, world: int) -> Tracks:
+        """Return the tracks of one world of the evaluation, see `BatchRecording.tracks`."""
+        worlds, part = next(pair for pair in self._parts if world in pair[0])
+        return part.tracks(worlds.index(world))
+
+
+class BatchRecording:
+    """Keeps what happens in an environment's worlds; `Batch.play` begins and fills it."""
 
     def begin(self, env: MarineNavEnv, now: StepBuffers) -> None:
         """Start anew.

@@ -1,18 +1,54 @@
-"""The results of an evaluation: one row per stage, as other programs read it."""
+"""The results of an evaluation: one row per stage, as other programs read it.
+
+A `Row` is a `StageResult` for tasks of navigation, and a `ReturnResult` for any other.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
 from marinenav_env.envs.scenarios import Stage
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import safety
-from train_RL_agents.metrics.reductions import wilson_interval
+from train_RL_agents.metrics.reductions import Mean, t_quantile, wilson_interval
+
+
+class Part(Protocol):
+    """Something known of every episode."""
+
+    def of_worlds(self, worlds: Tensor) -> Any:
+        """Return the same of the worlds [W] bool."""
+
+
+Parts = tuple[Part, ...]
+"""What a row is made of, of all episodes."""
+
+
+class Row(Protocol):
+    """A row of the table of an evaluation: `Parts` of the stage's episodes, and the stage."""
+
+    @property
+    def stage(self) -> Stage:
+        """The stage."""
+
+    @property
+    def score(self) -> float:
+        """The number by which policies are compared; more is better."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the numbers as other programs read them."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what an `AnalysisReceiver` records of the row."""
+
+    @staticmethod
+    def headline(rows: Sequence[Any]) -> dict[str, Any]:
+        """Return what is recorded of all rows together."""
 
 
 class Outcomes(NamedTuple):
@@ -92,7 +128,7 @@ class Result:
 
 @dataclass(frozen=True)
 class StageResult(Result):
-    """One row of the table of an evaluation.
+    """A `Row` of navigation.
 
     Attributes:
         stage: the stage.
@@ -104,6 +140,17 @@ class StageResult(Result):
     def label(self) -> str:
         """Name of the row."""
         return self.stage.label
+
+    @property
+    def score(self) -> float:
+        """Share of successful episodes."""
+        return self.success
+
+    @staticmethod
+    def headline(rows: Sequence[StageResult]) -> dict[str, Any]:
+        """Return the mean success, and means of a few safety numbers."""
+        safety = {name: mean_safety(rows, name) for name in HEADLINE_SAFETY}
+        return {"success": mean_score(rows), **safety}
 
     def as_json(self) -> dict[str, Any]:
         """Return the row with the keys that other programs rely on."""
@@ -144,6 +191,88 @@ RECORDED_SAFETY = (
 """Entries of the safety numbers whose values an `AnalysisReceiver` records."""
 
 
-def table_as_json(results: Sequence[StageResult]) -> dict[str, Any]:
+HEADLINE_SAFETY = ("robot_success", "near_miss_vessel")
+"""Safety numbers of which the mean over the stages is recorded."""
+
+
+def mean_safety(rows: Sequence[StageResult], name: str) -> Mean:
+    """Return the mean over stages of a safety number, of those that have it."""
+    values = [row.safety[name]["value"] for row in rows]
+    known = [value for value in values if value is not None]
+    return Mean(sum(known), len(known))
+
+
+class Returns(NamedTuple):
+    """How episodes ended where nothing succeeds or collides; every field [E], on the host.
+
+    Attributes:
+        timeout: the limit came first.
+        episode_return: sum of rewards.
+        length: decisions.
+    """
+
+    timeout: Tensor
+    episode_return: Tensor
+    length: Tensor
+
+    def of_worlds(self, worlds: Tensor) -> Returns:
+        """Return those of the worlds [E] bool."""
+        return Returns(*(field[worlds] for field in self))
+
+
+@dataclass(frozen=True)
+class ReturnResult:
+    """A `Row` of returns.
+
+    Attributes:
+        returns: how the episodes ended.
+        stage: the stage.
+    """
+
+    returns: Returns
+    stage: Stage
+
+    @property
+    def score(self) -> float:
+        """Mean return."""
+        return self.returns.episode_return.double().mean().item()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return mean and spread of the returns, the share of timeouts and the mean length."""
+        returns = self.returns.episode_return.double()
+        count = len(returns)
+        spread = returns.std().item() if count > 1 else None
+        half = None if spread is None else t_quantile(count - 1) * spread / count**0.5
+        ends = None if half is None else [self.score - half, self.score + half]
+        return {
+            "episodes": count,
+            "mean_return": self.score,
+            "mean_return_ci95": ends,
+            "std_return": spread,
+            "timeout": self.returns.timeout.double().mean().item(),
+            "mean_length": self.returns.length.double().mean().item(),
+        }
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what an `AnalysisReceiver` records of the row."""
+        return {
+            "episodes": len(self.returns.episode_return),
+            "timeout": self.returns.timeout.double().mean().item(),
+            "returns": self.returns.episode_return,
+            "length": self.returns.length,
+        }
+
+    @staticmethod
+    def headline(rows: Sequence[ReturnResult]) -> dict[str, Any]:
+        """Return the mean return."""
+        return {"episode_return": mean_score(rows)}
+
+
+def mean_score(rows: Sequence[Row]) -> float:
+    """Return the mean of the rows' scores."""
+    return sum(row.score for row in rows) / len(rows)
+
+
+def table_as_json(results: Sequence[Row]) -> dict[str, Any]:
     """Return the table as other programs read it."""
     return {"stages": [result.as_json() for result in results]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich import box
@@ -13,14 +13,43 @@ from rich.console import Console
 from rich.table import Table
 
 from marinenav_env.envs.scenarios import labels_of
-from train_RL_agents.evaluation.results import StageResult
+from train_RL_agents.evaluation.results import ReturnResult, Row, StageResult
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
 
 
-def print_table(results: Sequence[StageResult], title: str, console: Console) -> None:
-    """Print the tables of the stages: how the episodes ended, and how safe they were."""
-    console.print(_ends(results, title))
-    console.print(_safety(results))
+def print_table(results: Sequence[Row], title: str, console: Console) -> None:
+    """Print the tables of the stages, those of their kind of task."""
+    for table in TABLES[type(results[0])](results, title):
+        console.print(table)
+
+
+def _navigation(results: Sequence[StageResult], title: str) -> list[Table]:
+    """Return how the episodes ended, and how safe they were."""
+    return [_ends(results, title), _safety(results)]
+
+
+def _returns(results: Sequence[ReturnResult], title: str) -> list[Table]:
+    table = Table(title=title, caption="decisions; 95% CI of the mean", box=box.HORIZONTALS)
+    for name in ("episodes", "return", "95% CI", "std", "timed out", "length"):
+        table.add_column(name, justify="right")
+    for row in (result.as_json() for result in results):
+        low, high = row["mean_return_ci95"] or (None, None)
+        table.add_row(
+            str(row["episodes"]),
+            _number(row["mean_return"], 2),
+            f"{_number(low, 2)} to {_number(high, 2)}",
+            _number(row["std_return"], 2),
+            _number(row["timeout"], 3),
+            _number(row["mean_length"], 1),
+        )
+    return [table]
+
+
+TABLES: dict[type, Callable[..., list[Table]]] = {
+    StageResult: _navigation,
+    ReturnResult: _returns,
+}
+"""Tables of a kind of row."""
 
 
 def _ends(results: Sequence[StageResult], title: str) -> Table:

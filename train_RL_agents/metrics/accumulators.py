@@ -9,13 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.state import STATS
+from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.scenes import SceneStage
 from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.reductions import Histogram, Mean
 
-RETURN_RANGE = (-100.0, 60.0)
 RETURN_BINS = 80
 ACTION_BINS = 20
 OBSERVED_WORLDS = 1_024
@@ -29,10 +28,14 @@ class RunStatistics:
         env: the environment, which sums the outcomes of episodes itself.
     """
 
-    def __init__(self, env: MarineNavEnv) -> None:
+    def __init__(self, env: KernelEnv) -> None:
         self._env = env
+        self.labels = [
+            f"scenarios {stage.label}" if isinstance(stage, SceneStage) else f"stage {i + 1}"
+            for i, stage in enumerate(env.stages)
+        ]
         self._stages = len(env.stages)
-        self._axes = 1 if env.discrete else env.action_spec["robots", "action"].shape[-1]
+        self._axes = 1 if env.discrete else env.kernel_spec.continuous
         self._action_bins = env.kernel_spec.discrete if env.discrete else ACTION_BINS
         like = {"dtype": torch.float64, "device": env.device}
         self._returns = torch.zeros(self._stages * RETURN_BINS, **like)
@@ -49,7 +52,7 @@ class RunStatistics:
             action: [W, R, A], or [W, R] int64.
             step: what the decision led to.
         """
-        low, high = RETURN_RANGE
+        low, high = self._env.return_range
         value = self._env.outcome["mean_return"]
         bins = bin_of(value, low, high, RETURN_BINS)
         bins = bins + self._env.stage_of_worlds().long() * RETURN_BINS
@@ -140,6 +143,16 @@ class RunStatistics:
         return self._metric_names
 
     @property
+    def episode_sums(self) -> tuple[str, ...]:
+        """Names of the sums over finished episodes, which the task's specification lists."""
+        return self._env.kernel_spec.fields("stats")
+
+    @property
+    def return_range(self) -> tuple[float, float]:
+        """Ends of the histogram of returns."""
+        return self._env.return_range
+
+    @property
     def stages(self) -> int:
         """Number of stages."""
         return self._stages
@@ -157,7 +170,7 @@ class GatheredStatistics:
     def __init__(self, statistics: RunStatistics, parts: tuple[Tensor, ...], updates: int) -> None:
         self._statistics, self._updates = statistics, updates
         stats, returns, self._actions, self._metrics, scalars = parts
-        self._stats = stats.view(statistics.stages, len(STATS))
+        self._stats = stats.view(statistics.stages, -1)
         self._returns = returns.view(statistics.stages, RETURN_BINS)
         self.robot_steps, self.bad_actions, self.non_finite_robots = scalars.unbind()
 
@@ -180,25 +193,31 @@ class GatheredStatistics:
     def by_stage(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Return label and record of every stage."""
         for index, (stats, returns) in enumerate(zip(self._stats, self._returns, strict=True)):
-            yield f"stage {index + 1}", self._episodes(stats, returns)
+            yield self._statistics.labels[index], self._episodes(stats, returns)
 
-    @staticmethod
-    def _episodes(stats: Tensor, returns: Tensor) -> dict[str, Any]:
-        sums = dict(zip(STATS, stats, strict=True))
-        episodes, successes = sums["episodes"], sums["successes"]
-        return {
-            "episodes": episodes,
-            "success": Mean(successes, episodes),
-            "collision": Mean(sums["collisions"], episodes),
-            "timeout": Mean(sums["timeouts"], episodes),
-            "episode_return": Mean(sums["return_sum"], episodes),
-            "length": Mean(sums["length_sum"], episodes),
-            "time_s": Mean(sums["success_time_sum"], successes),
-            "energy": Mean(sums["success_energy_sum"], successes),
-            "robots_reached": Mean(sums["robots_reached"], sums["robots"]),
-            "robots_collided": Mean(sums["robots_collided"], sums["robots"]),
-            "return_distribution": Histogram(returns, *RETURN_RANGE),
+    def _episodes(self, stats: Tensor, returns: Tensor) -> dict[str, Any]:
+        sums = dict(zip(self._statistics.episode_sums, stats, strict=True))
+        means = {
+            name: Mean(sums[total], sums[count])
+            for name, (total, count) in EPISODE_MEANS.items()
+            if total in sums and count in sums
         }
+        distribution = Histogram(returns, *self._statistics.return_range)
+        return {"episodes": sums["episodes"], **means, "return_distribution": distribution}
+
+
+EPISODE_MEANS = {
+    "success": ("successes", "episodes"),
+    "collision": ("collisions", "episodes"),
+    "timeout": ("timeouts", "episodes"),
+    "episode_return": ("return_sum", "episodes"),
+    "length": ("length_sum", "episodes"),
+    "time_s": ("success_time_sum", "successes"),
+    "energy": ("success_energy_sum", "successes"),
+    "robots_reached": ("robots_reached", "robots"),
+    "robots_collided": ("robots_collided", "robots"),
+}
+"""Numbers of a record as ratios of two sums; a task has those whose sums it has."""
 
 
 def stride_of(worlds: int, stages: int) -> int:

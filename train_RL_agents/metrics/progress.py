@@ -10,6 +10,12 @@ from tqdm import tqdm
 from train_RL_agents.metrics.writer import Record
 
 
+def bar(**options: Any) -> tqdm:
+    """Return a bar on the standard error; where that is no terminal it seldom writes a line."""
+    interactive = sys.stderr.isatty()
+    return tqdm(mininterval=0.2 if interactive else 30.0, dynamic_ncols=interactive, **options)
+
+
 class Progress:
     """A bar over the steps of a run with success rate, return and speed.
 
@@ -22,16 +28,13 @@ class Progress:
     """
 
     def __init__(self, total_steps: int, label: str, *, done: int, shown: bool) -> None:
-        interactive = sys.stderr.isatty()
-        self._bar = tqdm(
+        self._bar = bar(
             total=total_steps,
             desc=label,
             initial=min(done, total_steps),
             unit="step",
             unit_scale=True,
             disable=not shown,
-            mininterval=0.2 if interactive else 30.0,
-            dynamic_ncols=interactive,
         )
 
     def __enter__(self) -> Progress:

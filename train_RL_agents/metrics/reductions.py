@@ -170,6 +170,11 @@ def _quantile_names() -> list[str]:
     return [f"p{round(100 * share):02d}" for share in QUANTILES]
 
 
+def t_quantile(degrees: int) -> float:
+    """Return the 97.5% quantile of Student's t distribution."""
+    return float(stats.t.ppf(0.975, degrees))
+
+
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     """Return the 95% Wilson score interval of a share (Wilson 1927)."""
     interval = stats.binomtest(successes, trials).proportion_ci(0.95, method="wilson")

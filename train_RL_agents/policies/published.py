@@ -21,7 +21,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from marinenav_env.fields import ConfigError
 from marinenav_env.files import read_parsed
@@ -118,7 +118,7 @@ def read_weights(path: Path, device: torch.device) -> Policy:
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error
     alike = []
-    for agent, config in _candidates(device, TASKS):
+    for agent, config in _candidates(device, VESSEL_TASKS):
         try:
             load_published(agent.actor, weights)
         except RuntimeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from dataclasses import dataclass
 
@@ -41,7 +42,8 @@ class Counters:
         logged_step: `step` at the last log.
         logged_iteration: `iteration` at the last log.
         logged_updates: `updates` at the last log.
-        best_success: best mean success of an evaluation so far.
+        best_success: best mean score of an evaluation so far: success, or return where a task has
+            no success.
         elapsed_s: wall-clock time of the run [s].
         collecting_s: of that, time outside evaluations and saving [s].
         logged_collecting_s: `collecting_s` at the last log.
@@ -58,7 +60,7 @@ class Counters:
     logged_step: int = 0
     logged_iteration: int = 0
     logged_updates: int = 0
-    best_success: float = -1.0
+    best_success: float = -math.inf
     elapsed_s: float = 0.0
     collecting_s: float = 0.0
     logged_collecting_s: float = 0.0

@@ -6,15 +6,13 @@ import torch
 
 from marinenav_env.envs.checks import check_slots
 from marinenav_env.envs.make import TASKS
-from marinenav_env.envs.scenarios import labels_of
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.episodes import Evaluation
-from train_RL_agents.evaluation.results import StageResult
-from train_RL_agents.metrics.reductions import Mean
+from train_RL_agents.evaluation.results import Row
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.training.counters import Counters
 
@@ -35,11 +33,11 @@ class RunEvaluation:
         self._check_final()
         self._periodic = self._episodes(config.evaluation.episodes_per_stage)
 
-    def periodic(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
+    def periodic(self, receiver: AnalysisReceiver, counters: Counters) -> list[Row]:
         """Run the periodic evaluation's episodes and record them."""
         return self._run(self._periodic, "evaluation", receiver, counters)
 
-    def final(self, receiver: AnalysisReceiver, counters: Counters) -> list[StageResult]:
+    def final(self, receiver: AnalysisReceiver, counters: Counters) -> list[Row]:
         """Run the final evaluation's episodes and record them."""
         settings = self._config.evaluation
         episodes = self._episodes((settings.final_episodes,) * len(settings.stages))
@@ -61,20 +59,15 @@ class RunEvaluation:
 
     def _run(
         self, episodes: Evaluation, label: str, receiver: AnalysisReceiver, counters: Counters
-    ) -> list[StageResult]:
+    ) -> list[Row]:
         results = episodes.run(self._agent.act)
-        names = zip(labels_of(episodes.stages), episodes.episodes, strict=True)
+        labels = TASKS[self._config.task].labels_of(episodes.stages)
+        names = zip(labels, episodes.episodes, strict=True)
         evaluated = [name for name, count in names if count]
         step = counters.step
         with receiver.interval():
-            safety = {name: mean_safety(results, name) for name in HEADLINE_SAFETY}
-            receiver.receive(
-                label,
-                step=step,
-                success=mean_success(results),
-                elapsed_s=counters.elapsed_s,
-                **safety,
-            )
+            summary = results[0].headline(results)
+            receiver.receive(label, step=step, elapsed_s=counters.elapsed_s, **summary)
             for name, result in zip(evaluated, results, strict=True):
                 receiver.receive(f"{label}, {name}", step=step, **result.as_record())
         return results
@@ -82,19 +75,3 @@ class RunEvaluation:
     def _episodes(self, per_stage: tuple[int, ...]) -> Evaluation:
         seed = self._config.evaluation.seed
         return Evaluation.of_agent(self._agent, self._config, per_stage, seed=seed)
-
-
-HEADLINE_SAFETY = ("robot_success", "near_miss_vessel")
-"""Safety numbers of which the mean over the stages is recorded."""
-
-
-def mean_safety(results: list[StageResult], name: str) -> Mean:
-    """Return the mean over stages of a safety number, of those that have it."""
-    values = [result.safety[name]["value"] for result in results]
-    known = [value for value in values if value is not None]
-    return Mean(sum(known), len(known))
-
-
-def mean_success(results: list[StageResult]) -> float:
-    """Return the mean over stages of the share of successful episodes."""
-    return sum(result.success for result in results) / len(results)

@@ -18,6 +18,7 @@ from train_RL_agents.device.gradients import GradientAverage
 from train_RL_agents.metrics.accumulators import RunStatistics
 from train_RL_agents.replay.buffer import DeviceReplay
 from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout, check_memory
+from train_RL_agents.training.stages import training_stages
 
 
 class Learner:
@@ -42,8 +43,8 @@ class Learner:
         torch.manual_seed(config.seed * processes.size + processes.rank)
         self.env = TASKS[config.task](
             config.worlds,
-            stages=config.curriculum.stages,
-            config=config.env,
+            stages=training_stages(config),
+            config=config.collecting_env,
             discrete=self.agent.discrete,
             device=device,
             seed=config.seed,

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 import yaml
 
+from marinenav_env.envs.scenes import SceneStage
 from marinenav_env.fields import plain
 from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.results import StageResult, table_as_json
+from train_RL_agents.evaluation.results import Row, mean_score, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
@@ -28,7 +29,7 @@ from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
 from train_RL_agents.run.provenance import ended_at_once
 from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
-from train_RL_agents.training.evaluations import RunEvaluation, mean_success
+from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.training.learner import Learner
 
@@ -82,8 +83,8 @@ class TorchRLTrainer:
     # ---- the loop -----------------------------------------------------------------------------
 
     def train(
-        self, conclude: Callable[[list[StageResult], AnalysisReceiver], None] | None = None
-    ) -> list[StageResult]:
+        self, conclude: Callable[[list[Row], AnalysisReceiver], None] | None = None
+    ) -> list[Row]:
         """Train to the end, from the start or from where `resume` left it.
 
         Args:
@@ -218,7 +219,7 @@ class TorchRLTrainer:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def finish(self) -> list[StageResult]:
+    def finish(self) -> list[Row]:
         """Do the final evaluation; all steps are saved by now.
 
         Raises:
@@ -305,8 +306,8 @@ class TorchRLTrainer:
     def evaluate(self, evaluation: RunEvaluation) -> None:
         """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
         results = evaluation.periodic(self.receiver, self.counters)
-        if mean_success(results) > self.counters.best_success:
-            self.counters.best_success = mean_success(results)
+        if mean_score(results) > self.counters.best_success:
+            self.counters.best_success = mean_score(results)
             table = table_as_json(results)
             self.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 
@@ -429,7 +430,10 @@ class TorchRLTrainer:
 
         It is the mean over the processes, so that all of them do equally many updates.
         """
-        robots = [stage.robots for stage in self.config.curriculum.stages]
+        robots = [
+            stage.mean_robots if isinstance(stage, SceneStage) else stage.robots
+            for stage in self.learner.env.stages
+        ]
         processes = self.processes.size
         stages = self.schedules.curriculum.stages(
             self.counters.step, self.config.worlds * processes, 0

@@ -169,7 +169,8 @@ inline void check_apart(const TensorSpec& spec, const Tensor& now, const Tensor&
 
 template <class Env, class T>
 ActionView<T> checked_action(Arguments& arguments, const Tensor& action) {
-  const bool discrete = Env::kContinuous == 0 || action.scalar_type() == c10::kLong;
+  const bool discrete =
+      Env::kContinuous == 0 || (Env::kDiscrete > 0 && action.scalar_type() == c10::kLong);
   arguments.check_kind(action, "action", discrete ? c10::kLong : arguments.real());
   const std::vector<int64_t> shape = [&] {
     std::vector<int64_t> rows = {arguments.tables().size("worlds"), arguments.tables().size("robots")};

@@ -172,15 +172,19 @@ struct MarineEnv {
     const TensorSpecs buoy = {{"buoy", Number::kReal, {3, "buoys", "stride"}, "x y radius"}};
     return joined({world_specs<MarineEnv>(), buoy, Sensor::state(), Part::specs()...});
   }
-  static TensorSpecs tables() { return joined({stage_specs<MarineEnv>(), Sensor::tables()}); }
+  static TensorSpecs tables() {
+    return joined({stage_specs<MarineEnv>(), Scenes::tables(), Sensor::tables()});
+  }
 
   template <class T>
-  struct State : Worlds<MarineEnv, T>, Sensor::template View<T>, Part::template View<T>... {
+  struct State : Worlds<MarineEnv, T>, Scenes::View<T>, Sensor::template View<T>,
+                 Part::template View<T>... {
     int buoys;
     T* buoy;
 
     explicit State(const Tables& t)
-        : Worlds<MarineEnv, T>(t), Sensor::template View<T>(t), Part::template View<T>(t)...,
+        : Worlds<MarineEnv, T>(t), Scenes::View<T>(t), Sensor::template View<T>(t),
+          Part::template View<T>(t)...,
           buoys(t.size("buoys")), buoy(t.at<T>("buoy")) {}
     MN_HD T* buoy_at(int field, int b, int w) const {
       return buoy + (static_cast<int64_t>(field) * buoys + b) * this->stride + w;
@@ -308,10 +312,12 @@ struct MarineEnv {
   MN_HD static int place(const State<T>& s, const Params<T>& p, const RandomStream<T>& random,
                          int w, const T* stage) {
     Placement<MarineEnv, T> placement{s, p, random, w};
+    placement.choose_scene(stage);
     placement.place_robots(stage);
     (Part::place(placement, stage), ...);
     placement.place_buoys(stage);
     placement.release_robots();
+    (Part::set_out(placement), ...);
     Sensor::place(placement);
     return placement.robots;
   }

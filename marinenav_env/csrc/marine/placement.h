@@ -1,7 +1,9 @@
-// Scenario placement: rejection sampling of starts, goals, water and buoys (published rules).
+// Placement: a random map by rejection sampling of starts, goals, water and buoys (published rules),
+// or a given scene.
 #pragma once
 
 #include "marine/purposes.h"
+#include "marine/scenes.h"
 #include "marine/vec2.h"
 
 namespace marinenav {
@@ -18,6 +20,7 @@ struct Placement {
   const RandomStream<T>& random;
   int w;
   int robots = 0;  // placed so far
+  int scene = -1;  // the one placed; -1 is a random map
 
   /// As many of a kind as the stage wants, but no more than there are slots to write to.
   MN_HD int within(T wanted, int slots) const {
@@ -53,7 +56,41 @@ struct Placement {
     return true;
   }
 
+  /// Draws one of the stage's scenes, if it has any.
+  MN_HD void choose_scene(const T* stage) {
+    const int scenes = within(stage[Stage::kScenes], s.scenes);
+    if (scenes < 1) return;
+    const int first = within(stage[Stage::kFirstScene], s.scenes - scenes);
+    const T drawn = uniform<T>(random.draw(Purpose::kScene, 0, 0).w0) * static_cast<T>(scenes);
+    scene = first + within(drawn, scenes - 1);
+  }
+
+  /// How many of a kind the scene holds, but no more than there are slots to write to.
+  MN_HD int in_scene(int kind, int slots) const { return within(s.scene_at(scene)[kind], slots); }
+
+  /// A number by which a vessel's start is moved or its heading turned, in [-reach, reach).
+  MN_HD T offset(int reach, uint32_t bits) const {
+    const T most = s.scene_at(scene)[reach];
+    return between(-most, most, bits);
+  }
+
+  MN_HD void place_vessels() {
+    using Given = Scenes::Vessel;
+    robots = in_scene(Scenes::Scene::kVessels, s.robots);
+    for (int r = 0; r < robots; ++r) {
+      const T* given = s.scene_vessel_at(scene, r);
+      const Philox4<uint32_t> bits = random.draw(Purpose::kScene, r, 1);
+      for (int f = 0; f < Robot::kCount; ++f) *s.robot_at(f, r, w) = T(0);
+      *s.robot_at(Robot::kX, r, w) = given[Given::kX] + offset(Scenes::Scene::kMove, bits.w0);
+      *s.robot_at(Robot::kY, r, w) = given[Given::kY] + offset(Scenes::Scene::kMove, bits.w1);
+      *s.robot_at(Robot::kGoalX, r, w) = given[Given::kGoalX];
+      *s.robot_at(Robot::kGoalY, r, w) = given[Given::kGoalY];
+    }
+    *s.world_at(World::kRobots, w) = robots;
+  }
+
   MN_HD void place_robots(const T* stage) {
+    if (scene >= 0) return place_vessels();
     const int wanted = within(stage[Stage::kRobots], s.robots);
     const T low = p.scenario.start_margin;
     const T high_x = p.scenario.width - low, high_y = p.scenario.height - low;
@@ -87,6 +124,14 @@ struct Placement {
   MN_HD void place_buoys(const T* stage) {
     const int wanted = within(stage[Stage::kBuoys], s.buoys);
     for (int b = 0; b < s.buoys; ++b) *s.buoy_at(2, b, w) = T(0);
+    if (scene >= 0) {
+      const int given = in_scene(Scenes::Scene::kBuoys, s.buoys);
+      for (int b = 0; b < given; ++b)
+        for (int f = 0; f < Scenes::kObject; ++f)
+          *s.buoy_at(f, b, w) = s.scene_buoy_at(scene, b)[f];
+      *s.world_at(World::kBuoys, w) = given;
+      return;
+    }
     const T low = p.scenario.buoy_margin;
     const T high_x = p.scenario.width - low, high_y = p.scenario.height - low;
     const int tries = static_cast<int>(p.scenario.placement_tries);
@@ -104,17 +149,28 @@ struct Placement {
     *s.world_at(World::kBuoys, w) = placed;
   }
 
-  /// Headings are uniform; how fast it begins is the vessel's.
+  /// Headings are uniform and how fast it begins is the vessel's, or both are the scene's.
   MN_HD void release_robots() {
+    const T whole = T(2) * kPi<T>;
     for (int j = 0; j < robots; ++j) {
-      const Philox4<uint32_t> bits = random.draw(Purpose::kHeading, j, 0);
-      const T drawn = uniform<T>(bits.w0) * (T(2) * kPi<T>);
-      const T heading = drawn < T(2) * kPi<T> ? drawn : T(0);  // rounding up
       auto put = [&](int f, T value) { *s.robot_at(f, j, w) = value; };
-      put(Robot::kHeading, heading);
       const Vec2<T> flow = Env::template flow<T>(s, p, w, *s.robot_at(Robot::kX, j, w),
                                                  *s.robot_at(Robot::kY, j, w));
-      Env::Vessel::release(p.vessel, heading, bits.w1, flow, put);
+      if (scene >= 0) {
+        const T* given = s.scene_vessel_at(scene, j);
+        const T turn = offset(Scenes::Scene::kTurn, random.draw(Purpose::kScene, j, 1).w2);
+        T heading = given[Scenes::Vessel::kHeading] + turn;
+        heading = heading < T(0) ? heading + whole : heading;
+        heading = heading < whole ? heading : heading - whole;
+        put(Robot::kHeading, heading);
+        Env::Vessel::set_out(p.vessel, heading, given[Scenes::Vessel::kSpeed], flow, put);
+      } else {
+        const Philox4<uint32_t> bits = random.draw(Purpose::kHeading, j, 0);
+        const T drawn = uniform<T>(bits.w0) * whole;
+        const T heading = drawn < whole ? drawn : T(0);  // rounding up
+        put(Robot::kHeading, heading);
+        Env::Vessel::release(p.vessel, heading, bits.w1, flow, put);
+      }
     }
   }
 };

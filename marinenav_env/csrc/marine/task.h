@@ -47,7 +47,10 @@ MN_PARAMS(ScenarioParams, MN_SCENARIO_PARAMS)
   X(kSuccessTimeSum, "success_time_sum") X(kSuccessEnergySum, "success_energy_sum")             \
   X(kRobotSum, "robots") X(kReachedSum, "robots_reached") X(kCollidedSum, "robots_collided")
 #define MN_TASK_STAGE(X)                                                                        \
-  X(kRobots, "robots") X(kVortices, "vortices") X(kBuoys, "buoys") X(kMinDistance, "min_distance_m")
+  X(kRobots, "robots") X(kVortices, "vortices") X(kBuoys, "buoys")                              \
+  X(kMinDistance, "min_distance_m")                                                             \
+  /* or one of so many scenes from the first on, instead of a random map */                     \
+  X(kFirstScene, "first_scene") X(kScenes, "scenes")
 
 struct NavigationTask {
   template <class VesselField>

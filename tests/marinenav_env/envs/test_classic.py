@@ -1,46 +1,133 @@
-"""CartPole: the second environment of the core, against Gymnasium."""
+"""The classic tasks of the core, against Gymnasium."""
 
-import gymnasium
+import math
+
 import numpy as np
 import pytest
 import torch
 from torchrl.envs.utils import check_env_specs
 
 from marinenav_env import make
-from marinenav_env.envs.classic import CartPoleEnv
+from marinenav_env.envs.classic import (
+    CLASSIC,
+    CartPoleEnv,
+    PendulumConfig,
+    PendulumEnv,
+    PendulumPhysics,
+)
+from marinenav_env.envs.make import ENVIRONMENTS
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
+from scripts.checks.classic_check import compare
 
 STATE = ("x", "x_dot", "theta", "theta_dot")
 
 
-def test_float64_states_are_those_of_gymnasium_to_the_bit():
-    """Every world against an environment of its own, from its start to its end and beyond it."""
-    worlds = 24
-    env = make("cartpole", worlds=worlds, dtype=torch.float64, seed=3)
-    stepper = Stepper(env)
-    stepper.reset()
+@pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.kernel)
+def test_float64_is_gymnasium_to_the_bit(kind):
+    """States, rewards, ends and float32 observations, from starts over ends to new starts.
+
+    `scripts/checks/classic_check.py` takes 100,000 decisions.
+    """
+    config = kind.config_type(episode={"max_steps": 90})
+    twins = compare(kind, 200, 12, seed=3, config=config)
+    assert not any(twins.differences.values()), twins.differences
+    assert set(twins.differences) == {"state", "reward", "terminated", "observation"}
+    assert sum(twins.ends.values()) >= 5
+
+
+def test_the_check_sees_what_differs():
+    """Another gravity, and another number of actions than the twin has taken."""
+    config = PendulumConfig(physics=PendulumPhysics(gravity=11))
+    twins = compare(PendulumEnv, 3, 2, config=config)
+    assert twins.differences["state"] == twins.differences["observation"] == 6
+    assert twins.differences["terminated"] == 0
+
+
+@pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.kernel)
+def test_float32_lanes_follow_float64(kind, device):
+    """Seventeen worlds, one of them alone in its group of lanes, over restarts."""
+    envs = [
+        kind(17, dtype=dtype, device=device, config=kind.config_type(episode={"max_steps": 9}))
+        for dtype in (torch.float32, torch.float64)
+    ]
+    steppers = [Stepper(env) for env in envs]
+    for stepper in steppers:
+        stepper.reset()
     generator = torch.Generator().manual_seed(0)
-    others = [gymnasium.make("CartPole-v1").unwrapped for _ in range(worlds)]
-    for other, start in zip(others, stepper.now.obs.state[:, 0].numpy(), strict=True):
-        other.reset()
-        other.state = start.copy()
-    ended = 0
-    for _ in range(120):
-        action = torch.randint(0, 2, (worlds, 1), generator=generator)
-        following = stepper.step(action)
-        for w, other in enumerate(others):
-            _, reward, terminated, _, _ = other.step(int(action[w]))
-            assert following.obs.state[w, 0].tolist() == other.state.tolist()
-            assert following.reward[w, 0].item() == reward
-            assert following.terminated[w, 0].item() is terminated
-            ended += terminated
-        stepper.advance()
-        for w, other in enumerate(others):
-            if following.done[w]:
-                other.reset()
-                other.state = stepper.now.obs.state[w, 0].numpy().copy()
-    assert ended > 50
+    for _ in range(40):
+        action = torch.rand(17, 1, generator=generator).to(device)
+        chosen = (action * envs[0].kernel_spec.discrete).long() if envs[0].discrete else None
+        single, double = (
+            stepper.step(
+                (2 * action - 1).to(env.real_dtype).unsqueeze(-1) if chosen is None else chosen
+            )
+            for env, stepper in zip(envs, steppers, strict=True)
+        )
+        torch.testing.assert_close(single.obs.state.double(), double.obs.state, rtol=0, atol=2e-5)
+        torch.testing.assert_close(single.reward.double(), double.reward, rtol=1e-4, atol=2e-4)
+        assert torch.equal(single.done, double.done)
+        for stepper in steppers:
+            stepper.advance()
+
+
+def test_a_pendulum_far_from_its_start_costs_the_same():
+    """The float32 angle is wrapped without a remainder; after many turns it is still right."""
+    turns = torch.tensor([-12.0, -1.0, 0.0, 1.0, 12.0], dtype=torch.float64)
+    env, double = PendulumEnv(5), PendulumEnv(5, dtype=torch.float64)
+    for each in (env, double):
+        Stepper(each).reset()
+        each.state.robot_field("theta")[0, :5] = 2 * math.pi * turns + 3.1
+        each.state.robot_field("theta_dot").zero_()
+    costs = []
+    for each in (env, double):
+        out = each.make_buffers()
+        each.step_into(each.make_action(), out, out)
+        costs.append(-out.reward[:, 0].double())
+    torch.testing.assert_close(costs[1], torch.full((5,), 3.1**2, dtype=torch.float64))
+    torch.testing.assert_close(costs[0], costs[1], rtol=1e-4, atol=0)
+
+
+def test_continuous_actions_are_clamped_and_counted_where_unusable(device):
+    env = PendulumEnv(4, device=device, dtype=torch.float64)
+    Stepper(env).reset()
+    env.state.robot_field("theta").zero_()
+    env.state.robot_field("theta_dot").zero_()
+    out = env.make_buffers()
+    action = torch.tensor([[[1.0]], [[7.0]], [[float("nan")]], [[0.0]]], device=device)
+    env.step_into(action.double(), out, out)
+    turned = out.obs.state[:, 0, 2].tolist()
+    assert turned == [pytest.approx(0.3), turned[0], 0.0, 0.0]  # 3 * 2 N m * 0.05 s
+    assert env.bad_actions().flatten().tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.kernel)
+def test_parameters_reach_the_core(kind):
+    """A number of each that changes what happens."""
+    changes = {
+        "cartpole": {"force": 20.0},
+        "pendulum": {"mass": 2.0},
+        "mountain_car": {"power": 0.01},
+        "mountain_car_continuous": {"power": 0.01},
+    }[kind.kernel]
+    states = []
+    for physics in ({}, changes):
+        env = kind(3, config={"physics": physics}, dtype=torch.float64)
+        stepper = Stepper(env)
+        stepper.reset()
+        states.append(stepper.step(env.make_action() + (not env.discrete)).obs.state.clone())
+    assert (states[0] != states[1]).any(-1).all()
+
+
+def test_what_a_task_does_not_have_is_refused():
+    with pytest.raises(ConfigError, match="discrete is True: the task 'pendulum' takes the other"):
+        PendulumEnv(2, discrete=True)
+    with pytest.raises(ConfigError, match=r"max_steps is 0: give 1 or more"):
+        CartPoleEnv(2, config={"episode": {"max_steps": 0}})
+    out = PendulumEnv(2).make_buffers()
+    with pytest.raises(RuntimeError, match="`action` has dtype Long, expected Float"):
+        PendulumEnv(2).step_into(torch.zeros(2, 1, dtype=torch.int64), out, out)
 
 
 def test_starts_fill_their_range_and_differ():
@@ -54,7 +141,7 @@ def test_starts_fill_their_range_and_differ():
 
 
 def test_a_cart_that_never_falls_is_truncated(device):
-    env = CartPoleEnv(3, max_steps=4, device=device)
+    env = CartPoleEnv(3, config={"episode": {"max_steps": 4}}, device=device)
     stepper = Stepper(env)
     stepper.reset()
     for step in range(4):
@@ -81,9 +168,13 @@ def test_unknown_actions_do_not_push(device):
         env.check_actions()
 
 
+@pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.kernel)
+def test_specs_hold(kind, device):
+    check_env_specs(kind(3, device=device))
+
+
 def test_torchrl_face(device):
     env = make("cartpole", worlds=5, device=device, stack_k=2)
-    check_env_specs(env)
     rollout = env.rollout(60, break_when_any_done=False)
     assert rollout["observation"].shape == (5, 60, 8)
     assert rollout["action"].shape == (5, 60)
@@ -100,5 +191,5 @@ def test_float_actions_are_refused():
 
 
 def test_every_environment_of_the_core_is_described():
-    assert set(ops.ENVIRONMENTS) == {"marine", "icra2024", "cartpole"}
+    assert set(ops.ENVIRONMENTS) == set(ENVIRONMENTS)
     assert ops.describe("cartpole").fields("state") == STATE

@@ -208,8 +208,8 @@ def test_stacked_frames_may_not_be_their_own_past(name, device):
 def test_a_stage_that_wants_more_than_there_are_slots_fills_them(device):
     """The stage table is data; whatever it says, nothing is written past the slots."""
     env = MarineNavEnv(4, stages=(SPARSE, CROWDED), config=eventful(), device=device)
-    env.state.stage[0] = torch.tensor([9.0, 7.0, 8.0, 12.0])
-    env.state.stage[1] = torch.tensor([-1.0, -1e30, torch.nan, 12.0])
+    env.state.stage[0] = torch.tensor([9.0, 7.0, 8.0, 12.0, 3.0, 5.0])
+    env.state.stage[1] = torch.tensor([-1.0, -1e30, torch.nan, 12.0, torch.nan, torch.nan])
     env.set_stage(torch.tensor([0, 0, 1, 1], device=device))
     env.reset_into(env.make_buffers())
     placed = [env.state.world_field(name)[:4].tolist() for name in ("robots", "vortices", "buoys")]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from marinenav_env.envs.classic import CartPoleEnv
-from marinenav_env.envs.spec import FlatObservation, cartpole_spec
+from marinenav_env.envs.spec import FlatObservation
 from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
 from tests.host_reads import no_host_reads
@@ -58,7 +58,7 @@ def test_every_agent_learns_from_a_flat_observation(name):
 
 
 def test_an_agent_learns_in_the_second_environment():
-    env, agent = CartPoleEnv(WORLDS), make_agent("DQN", spec=cartpole_spec())
+    env, agent = CartPoleEnv(WORLDS), make_agent("DQN", spec=CartPoleEnv.describe(None))
     stepper = Stepper(env)
     stepper.reset()
     obs = stepper.now.obs
@@ -101,7 +101,7 @@ def test_the_description_chooses_the_encoder():
 
 def test_a_flat_observation_is_divided_by_its_magnitudes():
     spec = flat("DQN").observation
-    own, plain = make_encoder(spec), make_encoder(spec, (1.0,))
+    own, plain = make_encoder(spec), make_encoder(spec, ego_magnitude=(1.0,))
     state = own.state_dict() | {"observation_input_scale": torch.ones(4)}
     plain.load_state_dict(state)
     observation = random_observation(3, spec=spec)

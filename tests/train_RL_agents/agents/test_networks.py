@@ -130,7 +130,7 @@ def test_published_actor_repeats_the_recorded_actions(path):
 
 def test_input_scale_divides_the_raw_observation():
     scaled = QNetwork(make_encoder(MARINE), 25)
-    plain = QNetwork(make_encoder(MARINE, (1.0,), (1.0,)), 25)
+    plain = QNetwork(make_encoder(MARINE, "published", (1.0,), (1.0,)), 25)
     load_published(plain, without_scale(scaled))
     observation = random_observation(4)
     ego = observation.ego / torch.tensor(MARINE.ego.magnitudes)

@@ -14,7 +14,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config import files, shipped
 from train_RL_agents.config import schema as config_module
 from train_RL_agents.config.files import CONFIGS, config_from_plain, load_config, presets
-from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.config.schema import TrainConfig, fitting_agents
 
 PUBLISHED = {
     "seed": [9, 10],
@@ -199,9 +199,14 @@ def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("preset", presets())
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_preset_goes_with_every_agent(preset, agent):
+def test_every_preset_goes_with_every_agent_of_its_task(preset, agent):
+    task = {"cartpole": "cartpole", "pendulum": "pendulum"}.get(preset, "marine")
+    if agent not in fitting_agents(task):
+        with pytest.raises(ConfigError, match="choose one of"):
+            load_config(preset=preset, agent=agent)
+        return
     config, _, _ = load_config(preset=preset, agent=agent)
-    assert config.agent == agent
+    assert (config.agent, config.task) == (agent, task)
 
 
 def test_every_field_has_unit_and_source():

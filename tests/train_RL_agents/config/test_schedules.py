@@ -1,7 +1,9 @@
 """Schedules, by numbers that can be checked in the head."""
 
 import pytest
+import torch
 
+from marinenav_env.fields import ConfigError
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum, Ramp, Schedules
 from train_RL_agents.config.schema import CurriculumConfig, TrainConfig, UpdateConfig
@@ -107,3 +109,28 @@ def test_rates_change_only_where_their_settings_say():
     for step, (epsilon, scale, _) in enumerate(rates):
         assert epsilon == pytest.approx(0.9 - 0.8 * min(step / 300, 1.0))
         assert scale == pytest.approx(1.0 - 0.8 * max(step - 700, 0) / 300)
+
+
+@pytest.mark.parametrize("mode", ["mixed", "sequential"])
+def test_worlds_of_scenarios_lie_evenly_among_the_others(mode):
+    settings = CurriculumConfig(mode=mode)
+    curriculum = Curriculum(settings, 600, scenarios=0.25)
+    whole = curriculum.stages(150, 48)
+    assert (whole == 6).sum() == 12
+    assert (whole == 6).view(12, 4).sum(1).tolist() == [1] * 12
+    others = whole[whole != 6]
+    plain = Curriculum(settings, 600).stages(150, 36)
+    assert others.tolist() == plain.tolist()
+    parts = [curriculum.stages(150, 24, first_world) for first_world in (0, 24)]
+    assert torch.cat(parts).tolist() == whole.tolist()  # over processes
+    uneven = Curriculum(settings, 600, scenarios=0.3).stages(0, 1000)
+    assert (uneven == 6).sum() == 300
+
+
+def test_worlds_have_to_suffice_for_scenarios_and_stages():
+    curriculum = Curriculum(CurriculumConfig(), 600, scenarios=0.25)
+    curriculum.check_worlds(8)
+    with pytest.raises(ConfigError, match="6 stages for 5 worlds"):
+        curriculum.check_worlds(6)
+    with pytest.raises(ConfigError, match=r"scenarios.share is 0.25 of 3 worlds, which is none"):
+        curriculum.check_worlds(3)

@@ -222,8 +222,8 @@ def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
     def returns(name, *options):
         arguments = ["--checkpoint", str(tmp_path / name), "--episodes", "4", *options]
         parsed = evaluate.parse(arguments)
-        evaluated, _ = evaluate.evaluate(parsed, parsed.checkpoint[0], Console())
-        (row,) = evaluated.rows
+        policy = evaluate.evaluate(parsed, parsed.checkpoint[0], Console())
+        (row,) = policy.results
         return row.outcomes.episode_return.tolist()
 
     neutral = returns("iqn.pt")

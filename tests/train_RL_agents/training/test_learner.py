@@ -10,6 +10,7 @@ from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation.episodes import evaluation_config
 from train_RL_agents.metrics import accumulators
 from train_RL_agents.metrics.reductions import reduce
 from train_RL_agents.training.learner import Learner
@@ -155,6 +156,14 @@ def test_metrics_of_updates_are_means():
     entry = reduce(record["loss"])
     assert entry.decode(entry.values.tolist()) == 2.5
     assert "priority" not in record
+
+
+def test_hulls_are_larger_while_collecting_only():
+    collecting = learner("cpu", "AC-IQN", "curriculum.hull_margin=0.5")
+    true = collecting.config.env.vessel.radius
+    assert collecting.env.config.vessel.radius == true + 0.5
+    assert collecting.agent.spec.observation.own_radius == true
+    assert evaluation_config(collecting.config.env).vessel.radius == true
 
 
 def test_stages_take_effect_at_the_next_reset():

@@ -106,7 +106,7 @@ def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, devic
 
 def test_the_best_evaluation_is_kept(tmp_path, monkeypatch):
     results = iter((0.5, 0.9, 0.3))
-    monkeypatch.setattr("train_RL_agents.training.trainer.mean_success", lambda _: success[0])
+    monkeypatch.setattr("train_RL_agents.training.trainer.mean_score", lambda _: success[0])
     run = trainer(tmp_path, "evaluation.interval_steps=200")
     success = [0.0]
     evaluate = run.evaluate

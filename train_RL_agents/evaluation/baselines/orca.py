@@ -22,7 +22,7 @@ TOLERANCE = 1e-5  # m/s
 
 
 class Settings(NamedTuple):
-    """The best of 36 on this vessel, which follows a velocity only with a lag of seconds.
+    """The best of 38 on this vessel, which follows a velocity only with a lag of seconds.
 
     Attributes:
         speed: preferred [m/s].
@@ -35,7 +35,7 @@ class Settings(NamedTuple):
     speed: float = 1.0
     horizon_s: float = 10.0
     static_horizon_s: float = 20.0
-    margin_m: float = 1.6
+    margin_m: float = 2.5
     share: float = 0.5
 
 

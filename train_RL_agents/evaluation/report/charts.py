@@ -20,8 +20,8 @@ RED = "#e5383b"
 TICK_S = 4.0
 """Between two marks of time on a trajectory."""
 COLUMNS = 4
-CLOCK = "clock-"
-"""What the cases of Around the Clock begin with."""
+CLOCK, SWAP = "clock-", "swap-"
+"""What the cases of Around the Clock and of circle swaps begin with."""
 
 
 def colour_of(policy: int) -> str:
@@ -85,6 +85,34 @@ def times_and_energies(policies: Sequence[Evaluated]) -> go.Figure:
     figure.update_layout(boxmode="group")
     figure.update_yaxes(rangemode="tozero")
     return _finished(figure, 380)
+
+
+def crowds(policies: Sequence[Evaluated]) -> go.Figure | None:
+    """Draw success over the number of vessels, if circle swaps were played."""
+    figure = go.Figure()
+    for index, evaluated in enumerate(policies):
+        cases = [row for row in evaluated.rows if row.label.startswith(SWAP)]
+        if not cases:
+            return None
+        tables = [row.as_json() for row in cases]
+        success = np.array([table["success"] for table in tables])
+        low, high = np.array([table["success_ci95"] for table in tables]).T
+        figure.add_scatter(
+            x=[vessels_of(row) for row in cases],
+            y=success,
+            error_y={"array": high - success, "arrayminus": success - low},
+            name=evaluated.name,
+            line_color=colour_of(index),
+        )
+    figure.update_xaxes(title="vessels")
+    figure.update_yaxes(title="success", range=[-0.02, 1.05])
+    return _finished(figure, 380)
+
+
+def vessels_of(row: Any) -> int:
+    """Return how many vessels a scenario has."""
+    assert isinstance(row, ScenarioResult)
+    return len(row.scenario.vessels)
 
 
 def clock(policies: Sequence[Evaluated]) -> go.Figure | None:

@@ -130,8 +130,12 @@ def _sections(
         figures[name] = figure
         return f'<div id="{name}"></div>\n'
 
+    pairs = ""
+    if len(policies) > 1:
+        name = html.escape(policies[0].name)
+        pairs = f"<h3>Differences to {name} in the same episodes</h3>\n{tables.paired(policies)}"
     sections = [
-        ("Success", tables.ends(policies) + "<p>Shares with 95% intervals.</p>\n"),
+        ("Success", tables.ends(policies) + "<p>Shares with 95% intervals.</p>\n" + pairs),
         ("Time and energy", chart("times", charts.times_and_energies(policies))),
         ("Separation", chart("separation", charts.separation(policies))),
     ]
@@ -140,6 +144,9 @@ def _sections(
         sections[0] = ("Success", sections[0][1] + _folded(tables.ends(policies, single=True)))
         rules = tables.rules(policies) + tables.passing(policies)
         sections.append((f"Rules, score {V1.version}", rules))
+        crowds = charts.crowds(policies)
+        if crowds:
+            sections.append(("Circle swaps", chart("crowds", crowds)))
         polar = charts.clock(policies)
         if polar:
             sections.append(("Around the Clock", chart("clock", polar)))

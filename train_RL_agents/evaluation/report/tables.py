@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from train_RL_agents.evaluation.against import compare
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.results import Result
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
@@ -21,6 +22,10 @@ NEAR = (
 PASSING = (
     *("policy", "encounters", "ambiguous", "head-on port to port", "contact"),
     *("give-way astern", "ahead", "contact"),
+)
+PAIRED = (
+    *("", "policy", "only it succeeds", "only the first", "McNemar's p"),
+    *("success", "near vessel", "time (s)"),
 )
 RULES = ("policy", "class", "encounters", "S_r", "R8", "rule", "its score", "total")
 
@@ -64,6 +69,28 @@ def near_misses(policies: Sequence[Evaluated]) -> str:
         for evaluated, result in zip(policies, results, strict=True)
     ]
     return table(NEAR, rows)
+
+
+def paired(policies: Sequence[Evaluated]) -> str:
+    """Return how every further policy differs from the first in the same episodes, by group."""
+    first, *others = policies
+    rows = []
+    for group, reference in first.groups.items():
+        for evaluated in others:
+            compared = compare(evaluated.groups[group], reference)
+            differences = compared["difference"]
+            cells = [differences[name] for name in ("success", "near_miss_vessel", "time_s")]
+            rows.append(
+                (
+                    group,
+                    evaluated.name,
+                    str(compared["only_first"]),
+                    str(compared["only_second"]),
+                    f"{compared['mcnemar_p']:.2g}",
+                    *(estimate(cell) for cell in cells),
+                )
+            )
+    return table(PAIRED, rows)
 
 
 def rules(policies: Sequence[Evaluated]) -> str:

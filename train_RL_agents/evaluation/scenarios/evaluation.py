@@ -5,27 +5,29 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import Slots
 from marinenav_env.fields import ConfigError
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
-from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
-from train_RL_agents.evaluation.episodes import FIRST_WORLD, Batch, Policy, evaluation_config
+from train_RL_agents.evaluation.episodes import (
+    FIRST_WORLD,
+    Batch,
+    Policy,
+    Progress,
+    evaluation_config,
+)
 from train_RL_agents.evaluation.measures import Measures
+from train_RL_agents.evaluation.recorded import join
 from train_RL_agents.evaluation.recording import Recording
-from train_RL_agents.evaluation.results import Result
+from train_RL_agents.evaluation.results import Outcomes, Result
 from train_RL_agents.evaluation.rules import rule_table
-from train_RL_agents.evaluation.scenarios.placement import place_scenarios
-from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
+from train_RL_agents.evaluation.scenarios.schema import Scenario
+from train_RL_agents.evaluation.scenarios.worlds import grouped, make_worlds
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,18 @@ class ScenarioResults:
         return {"scenarios": [row.as_json() for row in self.rows], "rules": self.rules}
 
 
-def hold(observation: Observation, *, discrete: bool) -> Tensor:
-    """Return actions that change no thrust: indices [...], or rates [..., 2]."""
-    lead = observation.ego.shape[:-1]
-    if discrete:
-        return torch.zeros(lead, dtype=torch.int64, device=observation.ego.device)
-    return observation.ego.new_zeros(*lead, 2)
+class Group(NamedTuple):
+    """Scenarios that share their environment.
+
+    Attributes:
+        worlds: [W] which worlds of the evaluation they are, ascending.
+        batch: plays them.
+        own: [W, R] bool, the vessels that the policy steers.
+    """
+
+    worlds: Tensor
+    batch: Batch
+    own: Tensor
 
 
 class ScenarioEvaluation:
@@ -105,41 +113,31 @@ class ScenarioEvaluation:
         device: torch.device | str = "cpu",
         stack_k: int = 1,
     ) -> None:
-        steering: dict[str, Policy] = {"straight": functools.partial(hold, discrete=discrete)}
-        for name in BASELINES:
-            baseline = Baseline(name, device)
-            steering[name] = baseline.act_index if discrete else baseline.act
-        for scenario in scenarios:
-            scenario.check_against(config, (POLICY, *steering))
         self.scenarios = tuple(scenarios)
         repeated = [repeats or scenario.repeats for scenario in scenarios]
         self.scenario_of_world = torch.repeat_interleave(
             torch.arange(len(repeated)), torch.tensor(repeated)
         )
-        played = [self.scenarios[index] for index in self.scenario_of_world.tolist()]
-        env = MarineNavEnv(
-            len(played),
-            stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
-            config=evaluation_config(config),
-            discrete=discrete,
-            device=device,
-            seed=seed,
-            first_world=FIRST_WORLD,
-            stack_k=stack_k,
-            slots=Slots(
-                robots=max(len(scenario.vessels) for scenario in scenarios),
-                buoys=max(len(scenario.buoys) for scenario in scenarios),
-                vortices=max(len(scenario.vortices) for scenario in scenarios),
-            ),
-        )
-        place_scenarios(env, played, seed)
-        self._own = steered_by(POLICY, played, env.robots)
-        others = [
-            (steered_by(name, played, env.robots).to(env.device), policy)
-            for name, policy in steering.items()
-            if any(vessel.steer == name for scenario in scenarios for vessel in scenario.vessels)
-        ]
-        self._batch = Batch(env, seed=seed, placed=True, steering=others)
+        self._groups: list[Group] = []
+        for disturbed, chosen in grouped(scenarios, config).items():
+            among = torch.isin(self.scenario_of_world, torch.tensor(chosen))
+            begun = make_worlds(
+                [scenarios[index] for index in chosen],
+                torch.searchsorted(torch.tensor(chosen), self.scenario_of_world[among]),
+                evaluation_config(disturbed),
+                discrete=discrete,
+                device=device,
+                seed=seed,
+                first_world=FIRST_WORLD + sum(len(group.worlds) for group in self._groups),
+                stack_k=stack_k,
+            )
+            batch = Batch(begun.env, seed=seed, placed=True, steering=begun.others)
+            self._groups.append(Group(among.nonzero().flatten(), batch, begun.own))
+
+    @property
+    def worlds(self) -> int:
+        """Number of all episodes."""
+        return len(self.scenario_of_world)
 
     @classmethod
     def of_agent(
@@ -171,24 +169,28 @@ class ScenarioEvaluation:
             stack_k=config.stack_k,
         )
 
-    def run(self, act: Policy, recording: Recording | None = None) -> ScenarioResults:
+    def run(
+        self, act: Policy, recording: Recording | None = None, progress: Progress | None = None
+    ) -> ScenarioResults:
         """Run all episodes to their end.
 
         Args:
             act: the policy, for observations with leading dimensions [W, R].
             recording: keeps the episodes, if wanted, in the order of the rows.
+            progress: learns of progress, if wanted.
         """
-        outcomes, measures = self._batch.play(act, recording)
-        measures = measures.of_robots(self._own.T)
+        parts = []
+        for group in self._groups:
+            kept = recording.batch(group.worlds.tolist()) if recording else None
+            outcomes, measures = group.batch.play(act, kept, progress)
+            parts.append((outcomes, measures.of_robots(group.own.T)))
+        order = torch.cat([group.worlds for group in self._groups]).argsort()
+        fields = zip(*(outcomes for outcomes, _ in parts), strict=True)
+        outcomes = Outcomes(*(torch.cat(field)[order] for field in fields))
+        measures = join([measures for _, measures in parts]).reordered(order)
         rows = []
         for index, scenario in enumerate(self.scenarios):
             chosen = self.scenario_of_world == index
             happened = outcomes.of_worlds(chosen), measures.of_worlds(chosen)
             rows.append(ScenarioResult(*happened, scenario))
         return ScenarioResults(rows, measures)
-
-
-def steered_by(name: str, scenarios: Sequence[Scenario], robots: int) -> Tensor:
-    """Return [W, R] bool, the vessels that are steered so."""
-    flags = [[vessel.steer == name for vessel in scenario.vessels] for scenario in scenarios]
-    return torch.tensor([row + [False] * (robots - len(row)) for row in flags])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import EnvConfig, PerceptionConfig
+from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import ConfigError, Settings, setting
+from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
 FILE = "scenario file"
 POLICY = "policy"
@@ -56,6 +59,23 @@ class Scenario(Settings):
     """Every start is moved by up to this, north and east, uniformly drawn in each episode."""
     offset_deg: float = setting(0.0, unit="deg", source=FILE, low=0.0)
     """Every heading is turned by up to this, uniformly drawn in each episode."""
+    # Disturbances and the sensor, instead of those of the policy's settings (docs/physics.md).
+    wind: WindConfig | None = None
+    stream: StreamConfig | None = None
+    waves: WavesConfig | None = None
+    thrusters: ThrusterConfig | None = None
+    variation: VariationConfig | None = None
+    perception: PerceptionConfig | None = None
+
+    def disturbances(self) -> dict[str, Settings]:
+        """Return the groups of the environment that the scenario gives, by their names."""
+        given = {name: getattr(self, name) for name in DISTURBANCES}
+        return {name: group for name, group in given.items() if group is not None}
+
+    def env_config(self, config: EnvConfig) -> EnvConfig:
+        """Return the environment that the scenario is played in, from that of a policy."""
+        groups: dict = self.disturbances()
+        return dataclasses.replace(config, **groups)
 
     def check(self) -> None:
         """Check that there is a vessel, and one that the policy steers."""
@@ -105,6 +125,10 @@ class Scenario(Settings):
                     f"{where}: {other} is {there}, which touches {name} = {at}: give places more "
                     f"than {radius + other_radius + moved:.2f} m apart"
                 )
+
+
+DISTURBANCES = ("wind", "stream", "waves", "thrusters", "variation", "perception")
+"""Groups of the environment's configuration that a scenario may give."""
 
 
 def thrust_for(speed: float, config: EnvConfig) -> float:

@@ -104,6 +104,14 @@ def singles() -> Iterator[Case]:
         yield meeting(f"SO{angle}", float(angle), SPEED)
 
 
+def encounters() -> Iterator[Case]:
+    """Yield what trainings begin with: meetings of two from all around, many of them head-on."""
+    for angle in range(30, 331, 10):
+        yield meeting(f"meeting-{angle:03}", float(angle), SPEED)
+    for shift in range(-8, 9, 2):
+        yield meeting(f"head-on{shift:+}", 180.0, SPEED, float(shift))
+
+
 def _meeting_time(heading: float, speed: float) -> float:
     """Return T: at least 8 s, and so long that the vessels start 25 m apart or more."""
     angle = math.radians(heading)
@@ -155,6 +163,7 @@ CASES = {
     "clock": clock,
     "swap": swap,
     "singles": singles,
+    "encounters": encounters,
     "intersections": intersections,
     "merge": merge,
     "channels": channels,

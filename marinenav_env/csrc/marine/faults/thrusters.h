@@ -91,12 +91,24 @@ struct Thrusters : Component {
     for (int r = 0; r < place.s.robots; ++r) {
       const Philox4<uint32_t> bits = place.random.draw(Purpose::kThrusterLoss, r, 0);
       const T side = (bits.w1 >> 31) != 0 ? T(1) : T(-1);
-      *at(place.s, Field::kLeft, r, place.w) = T(0);
-      *at(place.s, Field::kRight, r, place.w) = T(0);
       *at(place.s, Field::kLoss, r, place.w) =
           between(thrusters.loss_time[0], thrusters.loss_time[1], bits.w2);
       *at(place.s, Field::kLost, r, place.w) =
           uniform<T>(bits.w0) < thrusters.loss_probability ? side : T(0);
+    }
+  }
+
+  /// A thruster gives at first what it is told.
+  template <class Placement>
+  MN_HD static void set_out(const Placement& place) {
+    using Robot = typename Placement::Robot;
+    using T = typename Placement::Real;
+    for (int r = 0; r < place.s.robots; ++r) {
+      const bool there = r < place.robots;
+      *at(place.s, Field::kLeft, r, place.w) =
+          there ? *place.s.robot_at(Robot::kLeftThrust, r, place.w) : T(0);
+      *at(place.s, Field::kRight, r, place.w) =
+          there ? *place.s.robot_at(Robot::kRightThrust, r, place.w) : T(0);
     }
   }
 };

@@ -136,6 +136,13 @@ struct KinematicVessel {
     put(Field::kSpeed, speed), put(Field::kVx, speed * h.cos), put(Field::kVy, speed * h.sin);
   }
 
+  /// Begins with a speed ahead, which leaves out the current as `release` does.
+  template <class T, class Put>
+  MN_HD static void set_out(const Params<T>&, T heading, T speed, const Vec2<T>&, const Put& put) {
+    const SinCos<T> h = sincos_of(heading);
+    put(Field::kSpeed, speed), put(Field::kVx, speed * h.cos), put(Field::kVy, speed * h.sin);
+  }
+
   /// What a vessel observes of itself besides its velocity in the body frame.
   static constexpr int kEgo = 0;
   static constexpr const char* kEgoNames = "";

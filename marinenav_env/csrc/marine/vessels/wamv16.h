@@ -232,6 +232,17 @@ struct Wamv16 {
     put(Field::kVx, flow.x), put(Field::kVy, flow.y);
   }
 
+  /// Begins with a speed ahead through the water, and the thrust that keeps it in still water.
+  template <class T, class Put>
+  MN_HD static void set_out(const Params<T>& p, T heading, T speed, const Vec2<T>& flow,
+                            const Put& put) {
+    const SinCos<T> h = sincos_of(heading);
+    const T thrust = -(p.x_u + p.x_uu * speed) * speed * T(0.5);
+    put(Field::kVxWater, speed * h.cos), put(Field::kVyWater, speed * h.sin);
+    put(Field::kVx, speed * h.cos + flow.x), put(Field::kVy, speed * h.sin + flow.y);
+    put(Field::kLeftThrust, thrust), put(Field::kRightThrust, thrust);
+  }
+
   /// Energy of the decision, N s.
   template <class V, class T>
   MN_HD static V energy(const Params<T>& p, const Decision<V>& d) {

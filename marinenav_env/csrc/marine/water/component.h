@@ -35,6 +35,7 @@ struct HullFactors {
 ///   drives(p), drive(s, p, r, w, elapsed, thrust)   changes what the thrusters of robot r give
 ///   vary(s, p, w, factors, rate)          changes the factors of hulls and of thrust rates
 ///   place(placement, stage)        draws what an episode begins with
+///   set_out(placement)             begins what follows from how vessels were released
 ///   advance(s, p, w, running)      moves its own state on by a decision
 ///   touches(placement, x, y, r)    whether a disc touches something solid
 struct Component {
@@ -56,6 +57,8 @@ struct Component {
   MN_HD static void vary(const Any&...) {}
   template <class... Any>
   MN_HD static void place(const Any&...) {}
+  template <class... Any>
+  MN_HD static void set_out(const Any&...) {}
   template <class V, class S, class P>
   MN_HD static void advance(const S&, const P&, int, Mask<V>) {}
   template <class... Any>

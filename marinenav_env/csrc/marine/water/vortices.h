@@ -5,6 +5,7 @@
 #include "kernel/params.h"
 #include "kernel/tables.h"
 #include "marine/purposes.h"
+#include "marine/scenes.h"
 #include "marine/water/component.h"
 
 namespace marinenav {
@@ -85,7 +86,7 @@ struct Vortices : Component {
     return true;
   }
 
-  /// Places as many vortices as the stage wants and find room, by rejection sampling.
+  /// Places those of the scene, or as many as the stage wants and find room, by rejection sampling.
   template <class Placement, class T>
   MN_HD static void place(const Placement& place, const T* stage) {
     const auto& s = place.s;
@@ -93,6 +94,14 @@ struct Vortices : Component {
     const int w = place.w;
     const int wanted = place.within(stage[Placement::Stage::kVortices], s.vortices);
     for (int c = 0; c < s.vortices; ++c) *s.vortex_at(2, c, w) = T(0);
+    if (place.scene >= 0) {
+      const int given = place.in_scene(Scenes::Scene::kVortices, s.vortices);
+      for (int c = 0; c < given; ++c)
+        for (int f = 0; f < Scenes::kObject; ++f)
+          *s.vortex_at(f, c, w) = s.scene_vortex_at(place.scene, c)[f];
+      *s.world_at(Placement::World::kVortices, w) = given;
+      return;
+    }
     const int tries = static_cast<int>(p.scenario.placement_tries);
     int placed = 0;
     for (int i = 0; i < tries && placed < wanted; ++i) {

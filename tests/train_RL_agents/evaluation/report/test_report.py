@@ -1,24 +1,28 @@
 """The report page of an evaluation."""
 
 import base64
+import dataclasses
 import html.parser
 import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import plotly.offline
 import pytest
+import torch
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.tracks import Tracks
 from train_RL_agents import evaluate
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.episodes import Evaluation
-from train_RL_agents.evaluation.recording import Recording
+from train_RL_agents.evaluation.recording import FIELDS, Recording
 from train_RL_agents.evaluation.report import charts, playback, tables
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.report.page import PAGE, page
@@ -130,16 +134,74 @@ def test_scenarios_have_rules_clock_and_trajectories(clock):
     assert cells[place + 5] == tables.estimate(score["R15"], 2)
 
 
-def test_near_misses_of_a_trajectory_are_red(clock):
-    lines = charts.paths_of(clock, 0, 0)
-    red = [line for line in lines if line.get("line", {}).get("color") == "#e5383b"]
-    tracks = clock.recording.tracks(0)
-    distance = np.hypot(
-        *(tracks.field(name)[:, 0].diff(dim=-1)[:, 0].numpy() for name in ("x", "y"))
+def passing(gap):
+    """A recording of two vessels on opposite courses, this gap apart when abreast, in 21 rows."""
+    rows, radius = 21, 2.5
+    x = torch.arange(rows) - 10.0  # 2 m a decision between them
+    robot = torch.zeros(rows, 1, 2, len(FIELDS))
+    robot[:, 0, 0, :2] = torch.stack((x, torch.zeros(rows)), 1)
+    robot[:, 0, 1, :2] = torch.stack((-x, torch.full((rows,), gap + 2.0 * radius)), 1)
+    flags = torch.zeros(rows - 1, 1, 2, dtype=torch.bool)
+    acted, none = ~flags, torch.zeros(1, 0, 3)
+    acted[17:, 0, 1] = False  # the second arrives
+    action = torch.zeros(*flags.shape, 2)
+    tracks = Tracks(
+        FIELDS, robot, acted, action, flags.float(), flags, flags, none, none, 0.5, radius
     )
-    near = (distance < 2.0 + 2.0 * tracks.hull_radius) & tracks.present[:, 0].all(-1).numpy()
-    assert near.any()
-    assert [int(np.isfinite(line["x"]).sum()) for line in red] == [near.sum()] * 2
+    return SimpleNamespace(recording=SimpleNamespace(tracks=lambda world: tracks))
+
+
+@pytest.mark.parametrize(
+    ("gap", "near"),
+    [
+        (1.9, {10}),  # 6.9 m between centres, 7.2 m a decision before; 7 m is a near miss
+        (0.5, {8, 9, 10, 11, 12}),  # 5.5 m, and 6.8 m two decisions before
+        (2.1, set()),
+        (-0.5, {8, 9, 10, 11, 12}),
+    ],
+)
+def test_only_near_misses_of_a_trajectory_are_red(gap, near):
+    lines = charts.paths_of(passing(gap), 0, 0)
+    red = [line for line in lines if line.get("line", {}).get("color") == "#e5383b"]
+    assert len(red) == (2 if near else 0)
+    assert [set(np.flatnonzero(np.isfinite(line["x"]))) for line in red] == [near] * len(red)
+    for line, east in zip(red, (0.0, gap + 5.0), strict=False):
+        assert np.nanmax(np.abs(line["x"] - east)) < 1e-6  # each on its own path
+
+
+def test_gaps_to_a_vessel_that_is_gone_are_not_red():
+    passed = passing(0.5)
+    tracks = passed.recording.tracks(0)
+    tracks.acted[8:, 0, 1] = False
+    red = [x for x in charts.paths_of(passed, 0, 0) if x.get("line", {}).get("color") == "#e5383b"]
+    assert [set(np.flatnonzero(np.isfinite(line["x"]))) for line in red] == [{8}, {8}]
+
+
+def test_differences_to_the_first_policy(stages):
+    assert "McNemar" not in page([stages], {})
+    worse = dataclasses.replace(stages, name="worse", results=[lost(row) for row in stages.results])
+    cells = Reader(page([stages, worse], {})).cells
+    place = cells.index("McNemar's p") + 4
+    won = int(stages.rows[0].outcomes.success.sum())
+    row = cells[place : place + 5]
+    p_value = 2.0 * 0.5**won if won else 1.0
+    assert row == [stages.rows[0].label, "worse", "0", str(won), f"{min(p_value, 1.0):.2g}"]
+
+
+def lost(row):
+    return dataclasses.replace(
+        row, outcomes=row.outcomes._replace(success=torch.zeros_like(row.outcomes.success))
+    )
+
+
+def test_circle_swaps_show_success_over_the_number_of_vessels():
+    scenarios = find_scenarios("swap-03") + find_scenarios("swap-02")
+    results = ScenarioEvaluation(scenarios, 2, **SETTINGS).run(goal_straight)
+    (line,) = charts.crowds([Evaluated("straight", TrainConfig(), results, None)]).data
+    assert line.x == (3, 2)
+    assert list(line.y) == [row.success for row in results.rows]
+    high = results.rows[0].as_json()["success_ci95"][1]
+    assert line.error_y.array[0] == pytest.approx(high - line.y[0])
 
 
 def test_packed_episodes_are_the_recorded_ones(stages):
@@ -197,7 +259,7 @@ def test_one_command_writes_the_page_of_several_policies(tmp_path, capsys):
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(evaluate, "load_policy", None)
+    monkeypatch.setattr(evaluate, "evaluate", None)
     (tmp_path / "file").write_text("")
     command = ["--checkpoint", "baseline:orca", "--report", str(tmp_path / "file")]
     assert evaluate.main(command) == 1

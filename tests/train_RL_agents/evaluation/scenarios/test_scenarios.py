@@ -1,5 +1,6 @@
 """Scenarios from files, in the simulator, and on the command line."""
 
+import dataclasses
 import functools
 import json
 
@@ -9,20 +10,23 @@ import yaml
 
 from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.faults import ThrusterConfig
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
+from marinenav_env.water import StreamConfig
 from tests.train_RL_agents.policy_samples import EPISODES, save_policy
 from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
-from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, hold
+from train_RL_agents.evaluation.recording import Recording
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.files import find_scenarios, read_scenarios
-from train_RL_agents.evaluation.scenarios.placement import place_scenarios
-from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel, Vortex
+from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
+from train_RL_agents.evaluation.scenarios.schema import DISTURBANCES, Scenario, Vessel, Vortex
+from train_RL_agents.evaluation.scenarios.worlds import hold
 
 STRAIGHT = Vessel((0.0, 0.0), (30.0, 0.0), speed=2.5)
 CROSSING = Vessel((20.0, 30.0), (20.0, -30.0), heading_deg=270.0, speed=2.0, steer="straight")
@@ -63,7 +67,7 @@ def test_only_the_policys_vessels_are_steered():
         return action
 
     turned = evaluation(Scenario("two", (STRAIGHT, CROSSING), repeats=1))
-    _, measures = turned._batch.play(circle)
+    _, measures = turned._groups[0].batch.play(circle)
     ratio = measures.vessels["path"] / measures.vessels["direct"]
     assert ratio[0] > 1.5
     assert ratio[1] == pytest.approx(1.0, abs=1e-3)
@@ -86,18 +90,53 @@ def test_index_policies_steer_too():
     assert torch.all(results.measures.vessels["time"] < 11.5)
 
 
+def test_disturbances_of_a_scenario_are_its_own():
+    """Vessels that hold their thrust: 2.5 m/s through the water, north as the stream."""
+    north = StreamConfig(speed=(0.5, 0.5), direction=(0.0, 0.0))
+    scenarios = [
+        Scenario("stream", (STRAIGHT,), repeats=2, stream=north),
+        Scenario("still", (STRAIGHT,), repeats=1),
+        Scenario("again", (STRAIGHT,), repeats=1, stream=north),
+        Scenario("weak", (STRAIGHT,), repeats=1, thrusters=ThrusterConfig(loss_probability=1.0)),
+    ]
+    recording = Recording()
+    results = evaluation(*scenarios).run(keep, recording)
+    times = [row.measures.vessels["time"].tolist() for row in results.rows[:3]]
+    assert times == [[9.5, 9.5], [11.5], [9.5]]  # 28 m at 3 and at 2.5 m/s
+    assert results.rows[3].success == 0.0
+    assert results.measures.vessels["time"].tolist()[:4] == [9.5, 9.5, 11.5, 9.5]
+    lengths = [len(recording.tracks(world).acted) for world in range(4)]
+    assert lengths == [19, 19, 23, 19]
+
+
+def test_a_scenario_may_give_every_disturbance():
+    groups = {field.name for field in dataclasses.fields(EnvConfig)}
+    fixed = {"vessel", "colregs", "reward", "current", "scenario", "episode"}
+    assert groups - fixed == set(DISTURBANCES)
+
+
+def test_disturbances_in_a_file(tmp_path):
+    content = SHORT | {"wind": {"speed": [3, 5]}, "perception": {"range": 12.0}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(content))
+    (scenario,) = read_scenarios(tmp_path / "s.yaml")
+    config = scenario.env_config(EnvConfig(stream=StreamConfig(speed=(0.1, 0.1))))
+    assert config.wind.speed == (3.0, 5.0)
+    assert config.perception == PerceptionConfig(range=12.0)
+    assert config.stream.speed == (0.1, 0.1)  # the policy's
+
+
 def test_a_recorded_episode_begins_as_it_did():
     path = EPISODES / "calm_policy_5r_4o.json"
     (scenario,) = find_scenarios(str(path))
     known = tracks_of(read_episode(path))
     env = MarineNavEnv(
         2,
-        stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+        stages=stages_of([scenario]),
         config=EnvConfig(perception=PerceptionConfig().noiseless()),
         dtype=torch.float64,
         slots=Slots(6, 4, 0),
     )
-    place_scenarios(env, [scenario] * 2, seed=0)
+    place_scenarios(env, torch.zeros(2, dtype=torch.int64))
     seen = Stepper(env, restarts=False).observe().obs
     assert torch.equal(env.state.world_field("robots")[:2], torch.full((2,), 5).int())
     for own, recorded in zip(seen, known.observation, strict=True):
@@ -109,11 +148,10 @@ def test_a_vessel_at_rest_drifts_with_the_current():
     scenario = Scenario("stream", (Vessel((0.0, 0.0), (30.0, 0.0)),), vortices=vortices)
     env = MarineNavEnv(
         1,
-        stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
+        stages=stages_of([scenario]),
         dtype=torch.float64,
-        slots=Slots(1, 0, 2),
     )
-    place_scenarios(env, [scenario], seed=0)
+    place_scenarios(env, torch.zeros(1, dtype=torch.int64))
     place, over_ground = (
         [env.state.robot_field(name)[:, :1] for name in names]
         for names in (("x", "y"), ("vx", "vy"))
@@ -144,6 +182,10 @@ def vessel(**changes):
         (vessel(steer="straight"), r"vessels is .*: give at least one that has steer: policy"),
         (SHORT | {"repeats": 0}, "repeats is 0: give 1 or more"),
         ([SHORT, SHORT], "give every scenario one of its own"),
+        (SHORT | {"wind": {"sped": 1}}, r"'s.yaml\[0\].wind.sped': the nearest .*wind.speed'"),
+        (SHORT | {"waves": {"height": 3}}, r"s.yaml\[0\].waves.height is 3.0: give 0.3 or less"),
+        (SHORT | {"stream": 0.5}, r"s.yaml\[0\].stream is 0.5: give a section with the keys"),
+        (SHORT | {"thrusters": {"loss_time": [5, 1]}}, "loss_time .*: give the lower end first"),
     ],
 )
 def test_files_that_are_refused(tmp_path, content, message):

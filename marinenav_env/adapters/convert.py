@@ -1,0 +1,75 @@
+"""Tensors as arrays, and descriptions as spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.make import ENVIRONMENTS
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.spec import EnvSpec
+
+ALONE = (Stage(robots=1, vortices=0, buoys=4, min_distance_m=40.0),)
+"""Of a vessel that has a world of its own: no other vessels, four buoys."""
+
+
+def with_stage(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the last stage of a task's curriculum, where they name no stages.
+
+    Its worlds have a robot in every slot.
+    """
+    kind = ENVIRONMENTS.get(task)
+    return {"stages": kind.default_stages[-1:], **options} if kind else dict(options)
+
+
+def spec_of(env: KernelEnv) -> EnvSpec:
+    """Return the description of an environment."""
+    return env.describe(env.config, discrete=env.discrete, stack_k=env.stack_k)
+
+
+def observation_space(spec: EnvSpec) -> spaces.Space:
+    """Return the space of a robot's observation: a vector, or a dictionary of arrays."""
+    parts: dict[str, spaces.Space] = {
+        key: spaces.Box(-np.inf, np.inf, tuple(shape), dtype=np.float32)
+        for key, shape in zip(spec.observation.keys, spec.observation.shapes, strict=True)
+    }
+    return spaces.Dict(parts) if spec.group else parts[spec.observation.keys[0]]
+
+
+def action_space(spec: EnvSpec) -> spaces.Space:
+    """Return the space of a robot's action: an index, or numbers in [-1, 1]."""
+    if spec.action.discrete:
+        return spaces.Discrete(spec.action.size)
+    return spaces.Box(-1.0, 1.0, (spec.action.size,), dtype=np.float32)
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    """Return a copy of a tensor [W, R, ...] as an array [W * R, ...]."""
+    return tensor.flatten(0, 1).to("cpu", copy=True).numpy()
+
+
+def observed(spec: EnvSpec, obs: Any) -> Any:
+    """Return a copy of an observation [W, R, ...] as its space has it, [W * R, ...]."""
+    parts = {key: to_numpy(part) for key, part in zip(spec.observation.keys, obs, strict=True)}
+    return parts if spec.group else parts[spec.observation.keys[0]]
+
+
+def to_action(env: KernelEnv, action: Any) -> Tensor:
+    """Return actions [W * R] or [W * R, n] as the environment takes them.
+
+    Raises:
+        ValueError: they have another shape.
+    """
+    like = env.make_action()
+    given = torch.as_tensor(np.asarray(action), device=env.device)
+    if given.numel() != like.numel():
+        raise ValueError(
+            f"actions have shape {tuple(given.shape)}: give {tuple(like.flatten(0, 1).shape)}"
+        )
+    return like.copy_(given.reshape(like.shape))

@@ -1,0 +1,193 @@
+"""Gymnasium: one robot in a world of its own, and all robots of many worlds as a vector.
+
+Importing this module registers the ids of `marinenav_env.adapters`::
+
+    import gymnasium
+    import marinenav_env.adapters.gymnasium
+
+    gymnasium.make("marinenav/Marine-v0")
+    gymnasium.make_vec("marinenav/CartPole-v1", num_envs=4096)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from marinenav_env.adapters import register
+from marinenav_env.adapters.convert import (
+    ALONE,
+    action_space,
+    observation_space,
+    observed,
+    spec_of,
+    to_action,
+    to_numpy,
+    with_stage,
+)
+from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.make import VESSEL_TASKS, make
+from marinenav_env.fields import ConfigError, require
+from marinenav_env.stepper import Stepper
+
+register()
+
+ENDED = ("waits", "anew")
+MOST_SEED = 2**31
+"""Seeds drawn for those who give none lie below it."""
+
+
+class GymEnv(gymnasium.Env):
+    """A robot in a world of its own.
+
+    Args:
+        task: the environment, a key of `marinenav_env.envs.make.ENVIRONMENTS`.
+        render_mode: None; episodes are drawn from files (`scripts/episode.py`).
+        options: of the environment's constructor. Vessels have four buoys and nobody else, unless
+            ``stages`` says otherwise.
+
+    Raises:
+        ConfigError: an option is impossible, or the stages hold several robots.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - so declared by its base
+
+    def __init__(self, task: str = "marine", render_mode: None = None, **options: Any) -> None:
+        if task in VESSEL_TASKS:
+            options.setdefault("stages", ALONE)
+        self.env = make(task, worlds=1, **options)
+        remedy = "one robot is one environment: give stages with one, or make_vec"
+        require(self.env.robots == 1, "stages.robots", self.env.robots, remedy)
+        self.render_mode = render_mode
+        self._spec = spec_of(self.env)
+        self.observation_space = observation_space(self._spec)
+        self.action_space = action_space(self._spec)
+        self._stepper = Stepper(self.env, restarts=False)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; a seed begins its sequence of episodes anew."""
+        fresh = self._np_random is None or seed is not None
+        super().reset(seed=seed)
+        if fresh:
+            self.env.set_seed(int(self.np_random.integers(MOST_SEED)))
+        return self._first(observed(self._spec, self._stepper.reset().obs)), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one decision."""
+        following = self._stepper.step(to_action(self.env, action))
+        ends = following.terminated, following.truncated
+        result = self._first(observed(self._spec, following.obs)), following.reward.item()
+        terminated, truncated = (bool(end.item()) for end in ends)
+        self._stepper.advance()
+        return *result, terminated, truncated, {}
+
+    def _first(self, obs: Any) -> Any:
+        if isinstance(obs, dict):
+            return {key: part[0] for key, part in obs.items()}
+        return obs[0]
+
+
+class GymVectorEnv(VectorEnv):
+    """All robots of W worlds as environments of their own, N = W * R; no loop over them.
+
+    A finished world begins anew within the step (``AutoresetMode.SAME_STEP``): what is returned is
+    the observation to act on, and the true last one stands in ``infos["final_obs"]``, arrays
+    [N, ...] whose rows count where ``infos["_final_obs"]`` [N] is true. ``infos["acted"]`` [N] says
+    who took part in the decision.
+
+    A robot that has ended while others of its world have not:
+
+    * ``ended="waits"``: its observation and reward are zero until its world begins anew, and
+      ``infos["acted"]`` is false: leave such rows out. This is the published task.
+    * ``ended="anew"``: its world begins anew at once, and the others' episodes are truncated. Every
+      row is then an episode as Gymnasium means it.
+
+    Args:
+        num_envs: N, a multiple of the robots of a world.
+        task: the environment.
+        ended: see above.
+        render_mode: None.
+        options: of the environment's constructor, for instance ``device`` or ``stages``: by default
+            the last stage of its curriculum. Worlds take several in turn; a stage with fewer robots
+            than another leaves slots empty, whose rows never act.
+
+    Raises:
+        ConfigError: an option is impossible, or N is no multiple.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        task: str = "marine",
+        ended: str = "waits",
+        render_mode: None = None,
+        **options: Any,
+    ) -> None:
+        require(ended in ENDED, "ended", ended, f"choose one of {', '.join(ENDED)}")
+        options = with_stage(task, options)
+        robots = make(task, worlds=1, **options).robots
+        remedy = f"{robots} robots share a world; give a multiple of {robots}"
+        require(num_envs >= 1 and num_envs % robots == 0, "num_envs", num_envs, remedy)
+        self.env: KernelEnv = make(task, worlds=num_envs // robots, **options)
+        self.env.set_stage(torch.arange(self.env.worlds) % len(self.env.stages))
+        self.num_envs, self.ended, self.render_mode = num_envs, ended, render_mode
+        self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+        self._spec = spec_of(self.env)
+        self.single_observation_space = observation_space(self._spec)
+        self.single_action_space = action_space(self._spec)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._stepper = Stepper(self.env)
+        self._begun = False
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode in every world.
+
+        Args:
+            seed: begins the sequence of episodes anew; the first reset without one draws it.
+            options: none are known.
+
+        Raises:
+            ConfigError: the seeds are several, or there are options.
+        """
+        if seed is not None and not isinstance(seed, int | np.integer):
+            raise ConfigError(f"seed is {seed!r}: give one number, from which all worlds draw")
+        require(not options, "options", options, "leave them out, worlds begin anew by themselves")
+        super().reset(seed=seed)
+        if seed is not None or not self._begun:
+            self.env.set_seed(int(self.np_random.integers(MOST_SEED)))
+        self._begun = True
+        now = self._stepper.reset()
+        return observed(self._spec, now.obs), {"acted": to_numpy(self.env.alive)}
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Take one decision of every robot.
+
+        Args:
+            actions: [N] or [N, n].
+
+        Returns:
+            Observations [N, ...], rewards, terminated and truncated [N], infos.
+        """
+        following = self._stepper.step(to_action(self.env, actions))
+        done, truncated = following.done, following.truncated
+        if self.ended == "anew":
+            begins = done | following.terminated.any(1)
+            truncated = truncated | (begins.unsqueeze(1) & self.env.alive)
+            done = begins
+        infos = {"acted": to_numpy(following.acted)}
+        result = (to_numpy(each) for each in (following.reward, following.terminated, truncated))
+        reward, terminated, cut = result
+        if bool(done.any()):
+            infos["final_obs"] = observed(self._spec, following.obs)
+            infos["_final_obs"] = to_numpy(done.unsqueeze(1).expand_as(truncated))
+        now = self._stepper.advance(done)
+        return observed(self._spec, now.obs), reward, terminated, cut, infos

@@ -1,0 +1,103 @@
+"""PettingZoo: the robots of one world as a `ParallelEnv`. The library is an extra."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import ParallelEnv
+
+from marinenav_env.adapters.convert import (
+    action_space,
+    observation_space,
+    observed,
+    spec_of,
+    to_action,
+    to_numpy,
+    with_stage,
+)
+from marinenav_env.envs.make import make
+from marinenav_env.stepper import Stepper
+
+MOST_SEED = 2**31
+
+
+class MarineParallelEnv(ParallelEnv):
+    """The robots of one world, ``robot_0`` and so on.
+
+    A robot that has ended is no agent any more until the next reset, as PettingZoo has it: it gets
+    its last observation and reward, and leaves ``agents``. Others see it no more.
+
+    Args:
+        task: the environment.
+        render_mode: None.
+        options: of the environment's constructor; by default the last stage of its curriculum.
+            Of several stages the first is played.
+
+    Raises:
+        ConfigError: an option is impossible.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "marinenav_v0",
+        "render_modes": [],
+        "is_parallelizable": True,
+    }
+
+    def __init__(self, task: str = "marine", render_mode: None = None, **options: Any) -> None:
+        self.env = make(task, worlds=1, **with_stage(task, options))
+        self.render_mode = render_mode
+        self._spec = spec_of(self.env)
+        self.possible_agents = [f"robot_{i}" for i in range(self.env.robots)]
+        self.agents: list[str] = []
+        self._stepper = Stepper(self.env, restarts=False)
+        self._random: np.random.Generator | None = None
+
+    @functools.cache  # noqa: B019 - PettingZoo asks for the same object each time
+    def observation_space(self, agent: str) -> spaces.Space:
+        """Return the space of a robot's observation."""
+        return observation_space(self._spec)
+
+    @functools.cache  # noqa: B019
+    def action_space(self, agent: str) -> spaces.Space:
+        """Return the space of a robot's action."""
+        return action_space(self._spec)
+
+    def reset(
+        self, seed: int | None = None, options: dict | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict]]:
+        """Begin an episode; a seed begins its sequence of episodes anew."""
+        if seed is not None or self._random is None:
+            self._random = np.random.default_rng(seed)
+            self.env.set_seed(int(self._random.integers(MOST_SEED)))
+        now = self._stepper.reset()
+        placed = to_numpy(self.env.alive)
+        self.agents = [self.possible_agents[row] for row in np.flatnonzero(placed)]
+        return self._of_agents(observed(self._spec, now.obs)), {name: {} for name in self.agents}
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        """Take one decision of every agent; robots without an action do nothing."""
+        joint = to_numpy(self.env.make_action())
+        for name, action in actions.items():
+            joint[self.possible_agents.index(name)] = action
+        following = self._stepper.step(to_action(self.env, joint))
+        flags = (following.reward, following.terminated, following.truncated)
+        rewards, terminations, truncations = (
+            {name: to_numpy(flag)[self.possible_agents.index(name)].item() for name in self.agents}
+            for flag in flags
+        )
+        observations = self._of_agents(observed(self._spec, following.obs))
+        self._stepper.advance()
+        infos: dict[str, dict] = {name: {} for name in self.agents}
+        self.agents = [n for n in self.agents if not (terminations[n] or truncations[n])]
+        return observations, rewards, terminations, truncations, infos
+
+    def render(self) -> None:
+        """Draw nothing: `scripts/episode.py plot` draws recorded episodes."""
+
+    def _of_agents(self, obs: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Return the rows of an observation by agent."""
+        rows = {name: self.possible_agents.index(name) for name in self.agents}
+        return {name: {key: part[row] for key, part in obs.items()} for name, row in rows.items()}

@@ -1,0 +1,85 @@
+"""Trains CartPole by DQN and Pendulum by SAC with their presets, and judges the best weights.
+
+``python scripts/checks/learning_check.py`` takes some minutes on one core. A policy acts as
+deployed in 100 episodes of its own. CartPole's threshold is Gymnasium's; Pendulum has none there,
+and the best average over its starts is about -150. Exit status: 0; 1 if a threshold is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import gymnasium
+import torch
+
+from marinenav_env.envs.classic import CartPoleEnv
+from train_RL_agents.config.files import load_config
+from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.training.trainer import TorchRLTrainer
+
+EPISODES = 100
+EVALUATION_SEED = 7
+"""Not that of the evaluations during training, which chose the weights."""
+
+
+class Problem(NamedTuple):
+    """A preset, its agent, and the mean return to reach."""
+
+    preset: str
+    agent: str
+    threshold: float
+
+
+PROBLEMS = (
+    Problem("cartpole", "DQN", gymnasium.spec(CartPoleEnv.gymnasium_id).reward_threshold),
+    Problem("pendulum", "SAC", -200.0),
+)
+
+
+def learn(
+    problem: Problem, seed: int, folder: Path, overrides: Sequence[str] = ()
+) -> dict[str, float]:
+    """Train and return what `ReturnResult.as_json` says of the best weights, and the seconds."""
+    config, _, _ = load_config(
+        preset=problem.preset, agent=problem.agent, overrides=[f"seed={seed}", *overrides]
+    )
+    begun = time.monotonic()
+    TorchRLTrainer(config, folder, torch.device("cpu")).train()
+    seconds = time.monotonic() - begun
+    agent, config = load_policy(folder)
+    evaluation = Evaluation.of_agent(agent, config, (EPISODES,), seed=EVALUATION_SEED)
+    (row,) = evaluation.run(agent.act)
+    return {**row.as_json(), "steps": config.total_steps, "seconds": seconds}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train everything; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    options = parser.parse_args(arguments)
+    missed = 0
+    for problem in PROBLEMS:
+        for seed in options.seeds:
+            with tempfile.TemporaryDirectory() as folder:
+                result = learn(problem, seed, Path(folder))
+            reached = result["mean_return"] >= problem.threshold
+            missed += not reached
+            print(
+                f"{problem.preset}, {problem.agent}, seed {seed}: mean return "
+                f"{result['mean_return']:.1f} of {EPISODES} episodes (threshold "
+                f"{problem.threshold:g}), {result['steps']:,} steps in {result['seconds']:.0f} s"
+                f"{'' if reached else ', MISSED'}",
+                flush=True,
+            )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

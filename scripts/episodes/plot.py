@@ -1,0 +1,113 @@
+"""``episode.py plot``: figures and videos of episode files, and of what a policy does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import torch
+
+from marinenav_env.episodes.convert import config_of, tracks_of
+from marinenav_env.episodes.format import read_episode
+from marinenav_env.render.figures import plot_scene, plot_scenes, save_figure, save_video
+from marinenav_env.render.geometry import Scene, scenes_of
+from marinenav_env.tracks import record_tracks
+from scripts.episodes.record import adapted, add_policy_options, stages_of
+from train_RL_agents.commands.options import SETTINGS_HELP
+from train_RL_agents.commands.worlds import worlds_of
+from train_RL_agents.evaluation.episodes import LOOK_INTERVAL
+from train_RL_agents.run.checkpoint import CheckpointError
+
+FIGURES = (".png", ".pdf", ".svg")
+VIDEOS = (".gif", ".mp4")
+
+PLOT = f"""Draw an episode file, or one episode of a policy in each stage or scenario.
+
+A figure ends in .png, .pdf or .svg, a video in .gif or .mp4. With --checkpoint:
+{SETTINGS_HELP} Exit status: 0, or 2 if the episode, the policy or the output is of no use.
+"""
+
+
+def define_plot(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``plot``."""
+    parser.set_defaults(run=plot, parser=parser, episodes=1)
+    parser.add_argument(
+        "episode", type=Path, nargs="?", metavar="EPISODE.json", help="episode file"
+    )
+    add_policy_options(parser, required=False, stages="draw an episode in")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help=f"drawing, ending in one of {' '.join(FIGURES + VIDEOS)}; "
+        "the episode's own name, or episodes, with .png in the current folder if left out",
+    )
+    parser.add_argument("--title", help="heading; the episode's name if left out")
+    parser.add_argument("--fps", type=float, default=10.0, help="video: decisions shown a second")
+    parser.add_argument("--dpi", type=int, default=150, help="figure: pixels per inch")
+
+
+def plot(options: argparse.Namespace) -> int:
+    """Draw the episode, and say where the drawing is."""
+    if (options.episode is None) == (options.checkpoint is None):
+        options.parser.error("give either an episode file or --checkpoint")
+    if options.episode and (options.settings or options.stage or options.scenario):
+        options.parser.error("the worlds of an episode file are its own: --checkpoint is missing")
+    name = options.episode.stem if options.episode else "episodes"
+    output = options.output or Path(name + ".png")
+    try:
+        check_drawing(output, options.dpi)
+        scenes, titles = scenes_of_policy(options) if options.checkpoint else from_file(options)
+        if len(scenes) == 1 and options.title is not None:
+            titles = [options.title]
+        if output.suffix.lower() in VIDEOS:
+            if len(scenes) > 1:
+                raise ValueError(f"a video shows one episode, not {len(scenes)}: name one stage")
+            save_video(scenes[0], output, titles[0], options.fps)
+        elif len(scenes) == 1:
+            save_figure(plot_scene(scenes[0], titles[0]), output, options.dpi)
+        else:
+            save_figure(plot_scenes(scenes, titles), output, options.dpi)
+    except (CheckpointError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(output)
+    return 0
+
+
+def from_file(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
+    """Return the scene of an episode file and its heading."""
+    episode = read_episode(options.episode)
+    return scenes_of(tracks_of(episode), config_of(episode)), [options.episode.stem]
+
+
+def scenes_of_policy(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
+    """Return scenes of what a policy does, one for each stage or scenario, and their headings."""
+    stages = stages_of(options)
+    worlds = worlds_of(options, stages, adapt=adapted(options), dtype=torch.float32)
+    torch.manual_seed(options.seed)
+    tracks = record_tracks(
+        worlds.env,
+        worlds.act,
+        options.limit,
+        reset=not worlds.placed,
+        look_interval=LOOK_INTERVAL,
+    )
+    return scenes_of(tracks, worlds.env.config), worlds.labels
+
+
+def check_drawing(output: Path, dpi: int) -> None:
+    """Check what can be said of a drawing before any work.
+
+    Raises:
+        ValueError: the kind of drawing is unknown, its folder is missing, or it has no pixels.
+    """
+    kind, kinds = output.suffix.lower(), FIGURES + VIDEOS
+    if kind not in kinds:
+        raise ValueError(f"--output {str(output)!r} ends in {kind!r}: use one of {' '.join(kinds)}")
+    if not output.parent.is_dir():
+        raise ValueError(
+            f"--output {str(output)!r}: folder {str(output.parent)!r} is missing, make it"
+        )
+    if dpi < 1:
+        raise ValueError(f"--dpi is {dpi}: give 1 or more")

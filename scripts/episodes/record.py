@@ -1,0 +1,189 @@
+"""``episode.py record``: files of what a policy does."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.episodes.format import Episode, write_episode
+from marinenav_env.episodes.record import record_episodes
+from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
+from train_RL_agents.commands.worlds import going_on, worlds_of
+from train_RL_agents.policies.shield.acting import describe_report
+from train_RL_agents.policies.shield.config import read_shield
+from train_RL_agents.run.checkpoint import CheckpointError
+
+COUNTS = ("robots", "vortices", "buoys")
+OPTIONS_BEFORE = {"vortices": ("--cores",)}
+"""Options of older versions, which stay usable."""
+
+RECORD = f"""Record episodes that a policy steers, as files of the published format.
+
+Episode I of a seed has the same scenario whatever the number of episodes of one stage. Robots that
+collided or arrived leave, the others go on. {SETTINGS_HELP}
+The format has no place for disturbances. Exit status: 0, 1 if the policy, the scenario or the
+output is of no use, 2 for a wrong option.
+"""
+
+
+def add_policy_options(parser: argparse.ArgumentParser, *, required: bool, stages: str) -> None:
+    """Add the options that say which policy acts in which worlds.
+
+    Args:
+        parser: where to.
+        required: whether there has to be a policy.
+        stages: what is done in the stages.
+    """
+    parser.add_argument(
+        "--checkpoint", required=required, metavar="PATH", help="policy, as evaluate.py takes it"
+    )
+    last = len(PUBLISHED_STAGES)
+    add_world_options(
+        parser, stages=f"{stages} this stage (default {last})", scenario=f"{stages} these scenarios"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of scenarios, noise and actions (default %(default)s)",
+    )
+    parser.add_argument(
+        "--noise",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether perception is noisy",
+    )
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="most decisions of an episode (default %(default)s)",
+    )
+
+
+def define_record(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``record``."""
+    parser.set_defaults(run=record, parser=parser)
+    add_policy_options(parser, required=True, stages="record in")
+    parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="guard the policy, with these settings where given (docs/shield.md)",
+    )
+    for name in COUNTS:
+        parser.add_argument(
+            f"--{name}",
+            *OPTIONS_BEFORE.get(name, ()),
+            type=int,
+            metavar="N",
+            help=f"number of {name} instead of the stage's",
+        )
+    parser.add_argument(
+        "--min-distance",
+        type=float,
+        metavar="M",
+        help="distance from start to goal [m] instead of the stage's",
+    )
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of episodes of each stage or scenario (default %(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path(),
+        metavar="PATH",
+        help="a file ending in .json for one episode, else a folder, made if missing, of files "
+        "episode_SEED_INDEX.json",
+    )
+
+
+def record(options: argparse.Namespace) -> int:
+    """Record as the options say, and print the files with how the episodes went."""
+    if options.episodes < 1:
+        options.parser.error(f"--episodes is {options.episodes}: give 1 or more")
+    changes = {name: getattr(options, name) for name in COUNTS}
+    changes["min_distance_m"] = options.min_distance
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if options.scenario and changes:
+        options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
+    try:
+        stages = [replace(stage, **changes) for stage in stages_of(options)]
+        worlds = worlds_of(
+            options,
+            stages,
+            adapt=adapted(options),
+            dtype=torch.float64,
+            shield=read_shield(options.shield),
+        )
+        count = worlds.env.worlds
+        if options.output.suffix == ".json" and count > 1:
+            options.parser.error(
+                f"--output {str(options.output)!r} is one file for {count} episodes: give a folder"
+            )
+        torch.manual_seed(options.seed)
+        episodes = record_episodes(worlds.env, worlds.act, seed=options.seed, placed=worlds.placed)
+        paths = write(episodes, options.output, options.seed)
+    except (CheckpointError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    several = len(set(worlds.labels)) > 1 or options.scenario
+    for episode, path, label in zip(episodes, paths, worlds.labels, strict=True):
+        print(f"{path}: {f'{label}; ' if several else ''}{summary(episode)}")
+    if worlds.guarded:
+        print(describe_report(worlds.guarded.report()))
+    return 0
+
+
+def stages_of(options: argparse.Namespace) -> Sequence[Stage]:
+    """Return the stages of the command line."""
+    return options.stage or PUBLISHED_STAGES[-1:]
+
+
+def adapted(options: argparse.Namespace) -> functools.partial[EnvConfig]:
+    """Return what makes of a policy's environment that of the command line."""
+    return functools.partial(_adapt, limit=options.limit, noise=options.noise)
+
+
+def _adapt(config: EnvConfig, *, limit: int, noise: bool) -> EnvConfig:
+    perception = config.perception if noise else config.perception.noiseless()
+    return replace(going_on(config, limit), perception=perception)
+
+
+def write(episodes: Sequence[Episode], output: Path, seed: int) -> list[Path]:
+    """Write the episodes and return their files.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    if output.suffix == ".json":
+        paths = [output]
+    else:
+        output.mkdir(parents=True, exist_ok=True)
+        paths = [output / f"episode_{seed}_{index}.json" for index in range(len(episodes))]
+    for episode, path in zip(episodes, paths, strict=True):
+        write_episode(episode, path)
+    return paths
+
+
+def summary(episode: Episode) -> str:
+    """Return in words how a recorded episode went."""
+    infos = episode.data["recorded"]["infos"]
+    ends = Counter(infos[length - 1][robot] for robot, length in enumerate(episode.lengths))
+    return f"{episode.decisions} decisions; " + ", ".join(
+        f"{count} x {end}" for end, count in sorted(ends.items())
+    )

@@ -1,0 +1,211 @@
+"""The Gymnasium face: one robot, and all robots of many worlds."""
+
+import itertools
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+import marinenav_env.adapters.gymnasium
+from marinenav_env.adapters import IDS
+from marinenav_env.adapters.gymnasium import GymEnv, GymVectorEnv
+from marinenav_env.envs.make import ENVIRONMENTS, make
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.fields import ConfigError
+from marinenav_env.stepper import Stepper
+
+TWO = {"stages": (Stage(robots=2, vortices=0, buoys=1, min_distance_m=30.0),)}
+
+
+def draw(env, generator):
+    """Random actions of all rows, drawn apart from the environment's own."""
+    space = env.single_action_space
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return generator.integers(space.n, size=env.num_envs)
+    return generator.uniform(-1, 1, (env.num_envs, *space.shape)).astype(np.float32)
+
+
+def test_every_environment_has_an_id():
+    assert set(IDS.values()) == set(ENVIRONMENTS)
+    assert set(IDS) <= set(gymnasium.registry)
+
+
+@pytest.mark.filterwarnings("ignore:.*Box observation space m.*imum value is.*infinity")
+@pytest.mark.parametrize("name", IDS)
+def test_gymnasiums_own_check_passes(name):
+    check_env(gymnasium.make(name).unwrapped, skip_render_check=True)
+
+
+def test_ids_are_registered_without_torch():
+    program = (
+        "import sys; from marinenav_env.adapters import register; register();"
+        "import gymnasium; assert 'marinenav/Marine-v0' in gymnasium.registry;"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_an_episode_is_gymnasiums():
+    """The observations, rewards and end of the classic task, through `gymnasium.make`."""
+    env, other = gymnasium.make("marinenav/CartPole-v1"), gymnasium.make("CartPole-v1").unwrapped
+    seen, _ = env.reset(seed=5)
+    other.reset()
+    other.state = seen.astype(np.float64)
+    generator, terminated = np.random.default_rng(0), False
+    decisions = 0
+    while not terminated:
+        action = int(generator.integers(2))
+        seen, reward, terminated, truncated, _ = env.step(action)
+        theirs, their_reward, their_end, _, _ = other.step(action)
+        np.testing.assert_allclose(seen, theirs, rtol=1e-4, atol=1e-5)
+        assert (reward, terminated, truncated) == (their_reward, their_end, False)
+        decisions += 1
+    assert 8 < decisions < 200
+
+
+def test_episodes_go_on_from_a_seed_and_differ():
+    env = GymEnv("cartpole")
+    first, second = (env.reset(seed=1)[0], env.reset()[0])
+    assert np.array_equal(env.reset(seed=1)[0], first)
+    assert np.array_equal(env.reset()[0], second)
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(GymEnv("cartpole").reset()[0], GymEnv("cartpole").reset()[0])
+
+
+def test_one_environment_is_one_robot():
+    with pytest.raises(ConfigError, match=r"stages\.robots is 2: one robot is one environment"):
+        GymEnv(**TWO)
+
+
+@pytest.mark.parametrize("task", ENVIRONMENTS)
+def test_spaces_hold_what_a_vector_gives(task):
+    robots = ENVIRONMENTS[task].default_stages[-1].robots
+    env = gymnasium.make_vec(
+        next(name for name in IDS if IDS[name] == task), num_envs=2 * robots
+    ).unwrapped
+    assert isinstance(env, GymVectorEnv)
+    obs, _ = env.reset(seed=0)
+    assert env.observation_space.contains(obs)
+    env.action_space.seed(0)
+    obs, reward, terminated, truncated, infos = env.step(env.action_space.sample())
+    assert env.observation_space.contains(obs)
+    for each in (reward, terminated, truncated, infos["acted"]):
+        assert each.shape == (2 * robots,)
+    assert (reward.dtype, terminated.dtype, truncated.dtype) == (np.float32, bool, bool)
+    assert infos["acted"].all()
+
+
+def test_a_vector_is_the_stepper():
+    """Rows are the worlds' robots in order; the true last observation is apart from the next."""
+    env = GymVectorEnv(8, "cartpole", seed=0)
+    assert env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+    obs, _ = env.reset(seed=3)
+    twin = make("cartpole", worlds=8, seed=env.env.state.context.seed)
+    stepper, generator = Stepper(twin), np.random.default_rng(0)
+    assert np.array_equal(stepper.reset().obs.state[:, 0].numpy(), obs)
+    finished = 0
+    for _ in range(60):
+        action = draw(env, generator)
+        obs, reward, terminated, truncated, infos = env.step(action)
+        following = stepper.step(torch.as_tensor(action).unsqueeze(1))
+        done = following.done.numpy().copy()
+        last = following.obs.state[:, 0].numpy().copy()
+        assert np.array_equal(reward, following.reward[:, 0].numpy())
+        assert np.array_equal(terminated | truncated, done)
+        assert np.array_equal(obs, stepper.advance().obs.state[:, 0].numpy())
+        assert ("final_obs" in infos) == done.any()
+        if done.any():
+            assert np.array_equal(infos["_final_obs"], done)
+            assert np.array_equal(infos["final_obs"][done], last[done])
+            assert not np.array_equal(infos["final_obs"][done], obs[done])
+        finished += done.sum()
+    assert finished > 10
+
+
+def test_worlds_take_stages_in_turn():
+    stages = (*TWO["stages"], Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0))
+    env = GymVectorEnv(8, stages=stages)
+    _, infos = env.reset(seed=0)
+    assert infos["acted"].tolist() == [True, True, True, False] * 2
+
+
+def test_what_was_returned_stays_as_it_is():
+    env = GymVectorEnv(4, "cartpole")
+    first, _ = env.reset(seed=0)
+    kept = first.copy()
+    for _ in range(3):
+        env.step(np.zeros(4, dtype=np.int64))
+    assert np.array_equal(first, kept)
+
+
+def ends_of(ended):
+    """Play two vessels to a world until some have ended; return what happened row by row."""
+    options = {"config": {"reward": {"goal_distance": 12.0}, "episode": {"max_steps": 120}}}
+    env = GymVectorEnv(40, ended=ended, **TWO, **options)
+    env.reset(seed=0)
+    generator, rows = np.random.default_rng(1), []
+    for _ in range(150):
+        action = draw(env, generator)
+        action[1::2] = 1.0  # the second one sails ahead
+        rows.append(env.step(action))
+    return env, rows
+
+
+def test_a_robot_that_waits_has_zeros_until_its_world_begins_anew():
+    _, rows = ends_of("waits")
+    waited = 0
+    for (_, _, terminated, truncated, infos), (obs, reward, *_, after) in itertools.pairwise(rows):
+        ended = terminated & ~infos.get("_final_obs", np.zeros(40, bool))
+        assert not after["acted"][ended].any()
+        assert not reward[~after["acted"]].any()
+        still = ~after["acted"] & ~after.get("_final_obs", np.zeros(40, bool))
+        assert not obs["self"][still].any()
+        assert not (terminated & truncated).any()
+        waited += still.sum()
+    assert waited > 20
+
+
+def test_a_world_begins_anew_with_its_first_end():
+    env, rows = ends_of("anew")
+    ends = 0
+    for obs, _, terminated, truncated, infos in rows:
+        assert infos["acted"].all()
+        over = (terminated | truncated).reshape(-1, 2)
+        assert np.array_equal(over.all(1), over.any(1))
+        final = infos.get("_final_obs", np.zeros(40, bool)).reshape(-1, 2)
+        assert np.array_equal(final.any(1), over.any(1))
+        assert not (terminated & truncated).any()
+        assert obs["self"].any(1).all()
+        ends += terminated.sum()
+    assert ends > 5
+    assert env.env.state.world_field("episode")[:20].sum() > 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_envs": 3, **TWO}, "num_envs is 3: 2 robots share a world; give a multiple of 2"),
+        ({"num_envs": 2, "ended": "stays", **TWO}, "ended is 'stays': choose one of waits, anew"),
+        ({"num_envs": 2, "task": "lake"}, "unknown environment 'lake'"),
+    ],
+)
+def test_what_a_vector_refuses(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        GymVectorEnv(**arguments)
+
+
+def test_wrong_calls_are_told():
+    env = GymVectorEnv(4, "cartpole")
+    with pytest.raises(ConfigError, match=r"seed is \[1, 2\]: give one number"):
+        env.reset(seed=[1, 2])
+    with pytest.raises(ConfigError, match=r"options is \{'reset_mask': 0\}: leave them out"):
+        env.reset(options={"reset_mask": 0})
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"actions have shape \(3,\): give \(4,\)"):
+        env.step(np.zeros(3))
+    assert marinenav_env.adapters.gymnasium.ENDED == ("waits", "anew")

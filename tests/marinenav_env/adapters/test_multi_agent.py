@@ -1,0 +1,113 @@
+"""The robots of a world as agents: PettingZoo, Stable-Baselines3's vector, TorchRL's groups."""
+
+import numpy as np
+import pytest
+from torchrl.envs import RewardSum, TransformedEnv
+from torchrl.envs.utils import check_env_specs
+
+from marinenav_env import make
+from marinenav_env.adapters.gymnasium import GymVectorEnv
+from marinenav_env.envs.make import VESSEL_TASKS
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.fields import ConfigError
+
+TWO = {"stages": (Stage(robots=2, vortices=0, buoys=1, min_distance_m=30.0),)}
+EXTRA = "an extra: pip install marinenav[adapters]"
+NEAR = {"reward": {"goal_distance": 12.0}, "episode": {"max_steps": 60}}
+
+
+@pytest.fixture
+def parallel():
+    """`MarineParallelEnv`, if PettingZoo is there."""
+    pytest.importorskip("pettingzoo", reason=EXTRA)
+    from marinenav_env.adapters.pettingzoo import MarineParallelEnv
+
+    return MarineParallelEnv
+
+
+@pytest.fixture
+def vec_env():
+    """`SB3VecEnv`, if Stable-Baselines3 is there."""
+    pytest.importorskip("stable_baselines3", reason=EXTRA)
+    from marinenav_env.adapters.stable_baselines3 import SB3VecEnv
+
+    return SB3VecEnv
+
+
+@pytest.mark.parametrize("task", VESSEL_TASKS)
+@pytest.mark.parametrize("discrete", [False, True])
+def test_pettingzoos_own_tests_pass(parallel, task, discrete):
+    from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+    options = {"task": task, "discrete": discrete, "config": {"episode": {"max_steps": 40}}}
+    parallel_api_test(parallel(**options), num_cycles=100)
+    parallel_seed_test(lambda: parallel(**options), num_cycles=20)
+
+
+def test_a_robot_that_has_ended_leaves_the_agents(parallel):
+    env = parallel(config=NEAR, **TWO)
+    left = 0
+    for seed in range(12):
+        env.reset(seed=seed)
+        assert env.agents == ["robot_0", "robot_1"]
+        while env.agents:
+            before = list(env.agents)
+            actions = {name: np.ones(2, dtype=np.float32) for name in before}
+            obs, rewards, terminations, truncations, _ = env.step(actions)
+            assert list(obs) == list(rewards) == before
+            ended = {name for name in before if terminations[name] or truncations[name]}
+            assert set(env.agents) == set(before) - ended
+            left += len(ended) == 1 and len(before) == 2
+            assert all(obs[name]["self"].any() for name in before)
+    assert left > 0
+
+
+def test_agents_without_an_action_do_not_push(parallel):
+    env = parallel(**TWO)
+    env.reset(seed=0)
+    obs, *_ = env.step({"robot_1": np.ones(2, dtype=np.float32)})
+    assert obs["robot_0"]["self"][5:].tolist() == [0.0, 0.0]
+    assert obs["robot_1"]["self"][5:].tolist() == [500.0, 500.0]
+
+
+def test_stable_baselines_gets_the_last_observation(vec_env):
+    env = vec_env(GymVectorEnv(6, "cartpole"))
+    env.seed(4)
+    env.reset()
+    ended = 0
+    for _ in range(40):
+        obs, _, done, infos = env.step(np.ones(6, dtype=np.int64))
+        for row in range(6):
+            assert ("terminal_observation" in infos[row]) == done[row]
+            if done[row]:
+                assert abs(infos[row]["terminal_observation"][2]) > 0.2 > abs(obs[row, 2])
+                assert not infos[row]["TimeLimit.truncated"]
+                ended += 1
+    assert ended > 6
+    assert env.get_attr("ended") == ["waits"] * 6
+    short = vec_env(GymVectorEnv(2, "pendulum", config={"episode": {"max_steps": 3}}))
+    short.reset()
+    told = [short.step(np.zeros((2, 1), dtype=np.float32))[3] for _ in range(3)]
+    assert [infos[0].get("TimeLimit.truncated") for infos in told] == [None, None, True]
+
+
+def test_stable_baselines_learns_from_no_robot_that_waits(vec_env):
+    with pytest.raises(ConfigError, match=r"give GymVectorEnv\(ended='anew'\)"):
+        vec_env(GymVectorEnv(2, **TWO))
+    env = vec_env(GymVectorEnv(2, ended="anew", **TWO))
+    assert env.reset()["objects"].shape == (2, 5, 5)
+
+
+@pytest.mark.parametrize("task", VESSEL_TASKS)
+def test_groups_of_torchrl(task):
+    env = make(task, worlds=3)
+    assert env.group_map == {"robots": [f"robot_{i}" for i in range(env.robots)]}
+    check_env_specs(env)
+    summed = TransformedEnv(
+        env, RewardSum(in_keys=[("robots", "reward")], out_keys=[("robots", "episode_reward")])
+    )
+    check_env_specs(summed)
+    rollout = summed.rollout(5, break_when_any_done=False)
+    total = rollout["next", "robots", "episode_reward"][:, -1]
+    assert total.allclose(rollout["next", "robots", "reward"].sum(1))
+    assert make("cartpole", worlds=2).group_map == {}

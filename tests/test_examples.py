@@ -1,0 +1,40 @@
+"""The examples of `docs/examples` run, with budgets of seconds, and are short."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
+TINY = {
+    "sb3_ppo.py": ["--steps=512", "--worlds=4", "--episodes=2"],
+    "torchrl_mappo.py": ["--iterations=2", "--worlds=8", "--decisions=8"],
+    "cleanrl_dqn.py": ["--steps=1280"],
+}
+LIBRARY = {"sb3_ppo.py": "stable_baselines3"}
+SAYS = {
+    "sb3_ppo.py": r"512 steps, [\d,]+ steps per CPU second.*\nsuccess [01]\.\d\d in 2 episodes",
+    "torchrl_mappo.py": r"^1: [\d,]+ robot-steps per CPU second, success .*\n2: ",
+    "cleanrl_dqn.py": r"1,280 steps, [\d,]+ steps per CPU second.*\nmean return .*: \d+",
+}
+
+
+def test_every_example_is_tried():
+    assert {path.name for path in FOLDER.glob("*.py")} == set(TINY) == set(SAYS)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_an_example_runs(name):
+    if name in LIBRARY:
+        pytest.importorskip(LIBRARY[name], reason="an extra: pip install marinenav[adapters]")
+    assert len((FOLDER / name).read_text().splitlines()) < 80
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / name), *TINY[name]],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(SAYS[name], done.stdout, re.MULTILINE), done.stdout

@@ -1,0 +1,140 @@
+"""docs/examples/planner.py, driven by a recorded episode, acts as the checkpoint does."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from marinenav_env.episodes.convert import tracks_of
+from marinenav_env.episodes.format import read_episode
+from tests.train_RL_agents.policy_samples import EPISODES, OUTPUTS, save_policy
+from train_RL_agents import export
+from train_RL_agents.policies.load import load_policy
+
+EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "planner.py"
+# torch advises against TorchScript, which deployed planners load.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+
+
+@functools.cache
+def example():
+    specification = importlib.util.spec_from_file_location("planner", EXAMPLE)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module  # dataclasses look there
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def tracks():
+    return tracks_of(read_episode(EPISODES / "calm_policy_5r_4o.json"))
+
+
+def planner_of(tmp_path, name, **settings):
+    path = tmp_path / "policy.pt"
+    save_policy(path, name, **settings)
+    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
+    return example().Planner(tmp_path / "policy.torchscript.pt"), load_policy(path)[0].double()
+
+
+def on_the_chart(tracks, step, robot):
+    """Return the arguments of a planner: what robot `robot` saw, on a chart with x to the east."""
+    row = tracks.robot[step, 0, robot].tolist()
+    own = dict(zip(tracks.fields, row, strict=True))
+    heading = own["heading"]  # clockwise from north
+    cos, sin = math.cos(heading), math.sin(heading)
+    ahead = cos * own["vx"] + sin * own["vy"]
+    aside = cos * own["vy"] - sin * own["vx"]
+    vessel = example().Vessel(
+        east=own["y"],
+        north=own["x"],
+        yaw=math.pi / 2 - heading,
+        surge=ahead,
+        sway=-aside,
+        yaw_rate=-own["yaw"],
+        left_thrust=own["left_thrust"],
+        right_thrust=own["right_thrust"],
+    )
+    contacts = []
+    _, objects, mask = (part[step, 0, robot] for part in tracks.observation)
+    for x, y, vx, vy, radius in objects[mask > 0.5].tolist():
+        contacts.append(
+            example().Contact(
+                east=own["y"] + sin * x + cos * y,
+                north=own["x"] + cos * x - sin * y,
+                east_velocity=sin * vx + cos * vy,
+                north_velocity=cos * vx - sin * vy,
+                radius=radius,
+            )
+        )
+    return vessel, (own["goal_y"], own["goal_x"]), contacts[::-1]
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@torch.no_grad()
+def test_it_sees_and_does_what_the_checkpoint_does(tmp_path, tracks, name):
+    planner, agent = planner_of(tmp_path, name)
+    decision = 0.5
+    for step in range(0, 40, 8):
+        for robot in torch.nonzero(tracks.acted[step, 0]).flatten().tolist():
+            vessel, goal, contacts = on_the_chart(tracks, step, robot)
+            seen = planner.observe(vessel, goal, contacts)
+            recorded = [part[step, 0, robot] for part in tracks.observation]
+            for found, expected in zip(seen, recorded, strict=True):
+                torch.testing.assert_close(found[0], expected, rtol=0.0, atol=1e-7)
+            action = agent.act(type(tracks.observation)(*seen), mean=True)[0]
+            if agent.discrete:
+                choices = (0.0, -500.0, -1000.0, 500.0, 1000.0)
+                rates = choices[int(action) // 5], choices[int(action) % 5]
+            else:
+                rates = (1000.0 * action).tolist()
+            thrusts = planner.thrusts(vessel, goal, contacts, elapsed=decision)
+            before = vessel.left_thrust, vessel.right_thrust
+            expected = [
+                min(max(thrust + rate * decision, -500.0), 1000.0)
+                for thrust, rate in zip(before, rates, strict=True)
+            ]
+            assert thrusts == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_is_out_of_range_is_not_seen(tmp_path, tracks):
+    planner, _ = planner_of(tmp_path, "DQN")
+    vessel, goal, _ = on_the_chart(tracks, 0, 0)
+
+    def mask(distance, count=1):
+        east, north = vessel.east + distance, vessel.north
+        contact = example().Contact(east, north, 0.0, 0.0, radius=1.0)
+        return planner.observe(vessel, goal, [contact] * count)[2].sum()
+
+    assert (mask(20.9), mask(21.1), mask(5.0, count=7)) == (1, 0, 5)
+
+
+def test_late_decisions_and_the_goal(tmp_path, tracks):
+    planner, _ = planner_of(tmp_path, "AC-IQN")
+    vessel, goal, contacts = on_the_chart(tracks, 12, 0)
+    on_time = planner.thrusts(vessel, goal, contacts, elapsed=0.5)
+    assert planner.thrusts(vessel, goal, contacts, elapsed=2.0) == on_time
+    half = planner.thrusts(vessel, goal, contacts, elapsed=0.25)
+    assert half[0] == pytest.approx((vessel.left_thrust + on_time[0]) / 2, abs=1e-6)
+    there = vessel.east + 1.0, vessel.north
+    moving = dataclasses.replace(vessel, left_thrust=300.0, right_thrust=-900.0)
+    assert planner.thrusts(moving, there, contacts, elapsed=0.5) == pytest.approx((0.0, -400.0))
+
+
+def test_what_it_refuses(tmp_path):
+    planner_of(tmp_path, "DQN")
+    exported = tmp_path / "policy.torchscript.pt"
+    content = bytearray(exported.read_bytes())
+    content[len(content) // 2] ^= 1
+    exported.write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged"):
+        example().Planner(exported)
+    with pytest.raises(ValueError, match="observes 2 decisions"):
+        planner_of(tmp_path, "DQN", stack_k=2)

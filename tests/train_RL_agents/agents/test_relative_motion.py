@@ -1,0 +1,148 @@
+"""Features of relative motion: cases worked out by hand, and what networks do on them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from marinenav_env.fields import ConfigError
+from tests.train_RL_agents.agent_samples import (
+    HISTORY,
+    MARINE,
+    flat_spec,
+    make_agent,
+    random_batch,
+    random_observation,
+)
+from train_RL_agents.agents.encoders import RelativeMotionEncoder, make_encoder
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.relative_motion import OwnMotion, RelativeMotion
+
+NAMES = [
+    "ahead",
+    "starboard",
+    "w_x",
+    "w_y",
+    "v_x",
+    "v_y",
+    "clearance",
+    "near",
+    "far",
+    "tcpa",
+    "passing",
+    "tight",
+    "soon",
+    "side",
+    "vessel",
+]
+OWN_RADIUS, BUOY_RADIUS = 2.8, 1.0
+
+
+def describe(*, u=0.0, v=0.0, x=0.0, y=0.0, vx=0.0, vy=0.0, radius=2.0):
+    """Return the features of one object by name."""
+    motion = RelativeMotion(OWN_RADIUS, BUOY_RADIUS)
+    objects = torch.tensor([[x, y, vx, vy, radius]])
+    values = motion(objects, torch.tensor([u]), torch.tensor([v]))
+    return dict(zip(NAMES, values[0].tolist(), strict=True))
+
+
+def test_vessels_that_meet_head_on():
+    seen = describe(u=1.9, x=20.0, vx=-1.9)
+    # They close 20 m at 3.8 m/s, which counts as 4.0: 3.8 * 20 / 16 = 4.75 s.
+    assert seen["tcpa"] == pytest.approx(0.475)
+    assert seen["clearance"] == pytest.approx((20.0 - 5.6) / 20.0)
+    assert seen["far"] == pytest.approx(math.exp(-14.4 / 5.0))
+    assert seen["passing"] == pytest.approx((20.0 - 3.8 * 4.75 - 5.6) / 20.0)
+    assert seen["tight"] == pytest.approx(math.e)  # an overlap of 3.65 m counts as 1 m
+    assert seen["soon"] == pytest.approx(math.e * math.exp(-4.75 / 3.0))
+    assert (seen["ahead"], seen["starboard"], seen["side"], seen["vessel"]) == (1, 0, 0, 1)
+    assert (seen["w_x"], seen["v_x"]) == pytest.approx((-3.8 / 3.0, -1.9 / 3.0))
+
+
+def test_an_object_that_draws_away_is_closest_now():
+    seen = describe(u=1.0, x=-6.0, y=8.0, vx=-1.0)
+    assert seen["tcpa"] == 0.0
+    assert seen["passing"] == pytest.approx(seen["clearance"])
+    assert (seen["ahead"], seen["starboard"]) == pytest.approx((-0.6, 0.8))
+
+
+@pytest.mark.parametrize(("y", "sign"), [(4.0, 1.0), (-4.0, -1.0)])
+def test_the_side_on_which_an_object_passes(y, sign):
+    seen = describe(u=3.0, x=10.0, y=y)
+    # The line of the relative motion passes 4 m off; 3.0 m/s count as 3.2.
+    assert seen["side"] == pytest.approx(sign * 4.0 * 3.0 / 3.2 / 20.0)
+
+
+def test_a_buoy_has_the_radius_that_is_seen_and_a_vessel_its_hull():
+    buoy, vessel = describe(x=10.0, radius=0.8), describe(x=10.0, radius=1.7)
+    assert (buoy["vessel"], vessel["vessel"]) == (0.0, 1.0)
+    assert buoy["clearance"] == pytest.approx((10.0 - 0.8 - 2.8) / 20.0)
+    assert vessel["clearance"] == pytest.approx((10.0 - 2.8 - 2.8) / 20.0)
+
+
+def test_the_way_to_the_goal():
+    ego = torch.tensor([[3.0, 4.0, 3.0, 0.0, 0.5, 500.0, -500.0]])
+    expected = [0.6, 0.8, 5 / 40, math.exp(-1.0), 1.0, 0.0, 0.6, -0.8, 0.5, 0.5, -0.5]
+    torch.testing.assert_close(OwnMotion()(ego), torch.tensor([expected]))
+
+
+@pytest.mark.parametrize("spec", [MARINE, HISTORY])
+def test_the_encoder_reads_every_number_and_no_padding(spec):
+    encoder = RelativeMotionEncoder(spec)
+    observation = random_observation(9, spec=spec)
+    features = encoder(observation)
+    assert features.shape == (9, encoder.features)
+    padded = observation._replace(
+        objects=observation.objects + (1.0 - observation.mask).unsqueeze(-1)
+    )
+    torch.testing.assert_close(encoder(padded), features)
+    for column in range(observation.ego.shape[-1]):
+        other = observation.ego.clone()
+        other[:, column] += 1.0
+        assert not torch.allclose(encoder(observation._replace(ego=other)), features)
+    for column in range(observation.objects.shape[-1]):
+        objects = observation.objects.clone()
+        objects[..., column] += 1.0
+        assert not torch.allclose(encoder(observation._replace(objects=objects)), features)
+
+
+def test_frames_are_described_one_by_one():
+    encoder = RelativeMotionEncoder(HISTORY)
+    observation = random_observation(4, spec=HISTORY)
+    one, rows = RelativeMotionEncoder(MARINE), MARINE.rows
+    one.object_encoder.load_state_dict(encoder.object_encoder.state_dict())
+    older = observation._replace(
+        ego=observation.ego[:, 7:],
+        objects=observation.objects[:, rows:],
+        mask=observation.mask[:, rows:],
+    )
+    width = rows * 40
+    torch.testing.assert_close(encoder(observation)[:, -width:], one(older)[:, -width:])
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_learns_on_it(name):
+    agent = make_agent(name, encoder="relative_motion")
+    before = [p.clone() for p in agent.policy_network.encoder.parameters()]
+    metrics = agent.update(random_batch(agent, 16))
+    assert metrics["critic_loss"].isfinite()
+    after = agent.policy_network.encoder.parameters()
+    assert all(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+def test_it_can_be_scripted_in_float64():
+    encoder = make_encoder(MARINE, "relative_motion").double()
+    observation = random_observation(5, dtype=torch.float64)
+    scripted = torch.jit.script(encoder)
+    torch.testing.assert_close(scripted(tuple(observation)), encoder(observation))
+
+
+def test_magnitudes_and_other_observations_are_refused():
+    with pytest.raises(ConfigError, match=r"ego_magnitude.*leave one of them out"):
+        make_agent("DQN", encoder="relative_motion", ego_magnitude=(1.0,) * 7)
+    with pytest.raises(ConfigError, match=r"'relative_motion'.*no list of objects"):
+        make_agent("DQN", encoder="relative_motion", spec=flat_spec("DQN", (1.0,) * 4, 3))
+    with pytest.raises(ConfigError, match=r"encoder.*'relative_motoin'"):
+        make_agent("DQN", encoder="relative_motoin")

@@ -1,0 +1,86 @@
+"""Options that say which worlds a policy meets."""
+
+import json
+
+import pytest
+
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from train_RL_agents import evaluate, train
+from train_RL_agents.commands.options import split_settings, with_world_options, world_settings
+from train_RL_agents.config.files import load_config
+from train_RL_agents.config.schema import TrainConfig
+
+POLICY = ["--checkpoint", "baseline:goal-straight", "--episodes", "2"]
+
+
+def test_stages_and_settings():
+    given = ["--stage", "6,6,4,40", "env.wind.speed=[3,5]", "--stage", "2"]
+    parsed = evaluate.parse([*POLICY, *given, "env.perception.range=9"])
+    config = with_world_options(TrainConfig(), parsed)
+    assert config.evaluation.stages == (Stage(6, 6, 4, 40.0), PUBLISHED_STAGES[1])
+    assert config.env.wind.speed == (3.0, 5.0)
+    assert config.env.perception.range == 9.0
+    assert config.env.episode == TrainConfig().env.episode
+    assert with_world_options(TrainConfig(), evaluate.parse(POLICY)) == TrainConfig()
+
+
+def test_settings_of_the_environment_are_told_from_those_of_a_shield():
+    rest, settings = split_settings(["--shield", "margin_m=0.5", "env.waves.height=0.1"])
+    assert rest == ["--shield", "margin_m=0.5"]
+    assert settings == ["env.waves.height=0.1"]
+
+
+@pytest.mark.parametrize("text", ["7", "0", "5,0,4", "5,0,4,x", "0,0,0,30", "1.5,0,0,30", ""])
+def test_stages_that_are_refused(text, capsys):
+    with pytest.raises(SystemExit):
+        evaluate.parse([*POLICY, "--stage", text])
+    assert "give robots,vortices,buoys,distance" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["env.wind.sped=3"], "unknown setting 'env.wind.sped'"),
+        (["env.waves.height=9"], "env.waves.height is 9.0: give 0.3 or less"),
+        (["--stage", "40,0,0,50"], "40 robots do not fit the map"),
+    ],
+)
+def test_worlds_that_are_refused(options, message, capsys):
+    assert evaluate.main([*POLICY, *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_they_change_what_is_evaluated(tmp_path):
+    def table(*options):
+        arguments = [*POLICY, "--json", str(tmp_path / "table.json")]
+        assert evaluate.main([*arguments, *options]) == 0
+        return json.loads((tmp_path / "table.json").read_text())
+
+    rows = table("--stage", "2,1,0,30", "--stage", "1,0,2,20")["stages"]
+    names = ("robots", "vortices", "buoys", "min_distance_m")
+    assert [[row[name] for name in names] for row in rows] == [[2, 1, 0, 30], [1, 0, 2, 20]]
+    calm = table("--stage", "1,0,0,20")
+    against = ["--against", "baseline:goal-straight"]
+    carried = table("--stage", "1,0,0,20", "env.stream.speed=[0.8,0.8]", *against)
+    assert calm["stages"] != carried["stages"]
+    assert carried["against"]["stages"] == carried["stages"]  # the other meets the same worlds
+
+
+def test_what_they_mean_to_a_training():
+    parsed = train.parse(["--stage", "6,6,4,40", "--stage", "1", "scenarios.offset_m=1"])
+    config, _, _ = load_config(overrides=[*world_settings(parsed), *parsed.overrides])
+    stages = (Stage(6, 6, 4, 40.0), PUBLISHED_STAGES[0])
+    assert config.curriculum.stages == config.evaluation.stages == stages
+    assert config.scenarios.share == 0.0
+    parsed = train.parse(["--scenario", "singles"])
+    config, _, _ = load_config(overrides=world_settings(parsed))
+    assert (config.scenarios.set, config.scenarios.share) == ("singles", 0.25)
+    parsed = train.parse(["--scenario", "HO+o", "scenarios.share=0.5"])
+    config, _, _ = load_config(overrides=[*world_settings(parsed), *parsed.overrides])
+    assert (config.scenarios.set, config.scenarios.share) == ("HO+o", 0.5)
+
+
+def test_a_resumed_run_takes_none(capsys):
+    with pytest.raises(SystemExit):
+        train.parse(["--resume", "run", "--stage", "1"])
+    assert "--resume takes no --stage" in capsys.readouterr().err

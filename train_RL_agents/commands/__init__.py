@@ -1,0 +1,1 @@
+"""What the entry points share, and the parts of the longer ones."""

@@ -1,0 +1,197 @@
+"""What ``evaluate.py`` does with one policy."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+from typing import Any
+
+from rich.console import Console
+
+from marinenav_env.fields import ConfigError
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.commands.options import with_world_options
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.actor import Actor
+from train_RL_agents.evaluation.against import compare, print_comparison
+from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline
+from train_RL_agents.evaluation.episodes import Evaluation, Policy
+from train_RL_agents.evaluation.figures import has_map
+from train_RL_agents.evaluation.recording import Recording
+from train_RL_agents.evaluation.report.evaluated import Evaluated
+from train_RL_agents.evaluation.results import table_as_json
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
+from train_RL_agents.evaluation.table import print_scenarios, print_table
+from train_RL_agents.metrics.progress import bar
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.shield.acting import describe_report, shield_agent
+from train_RL_agents.policies.shield.config import read_shield
+
+EPISODES = 100
+"""Episodes of each stage where the command line names no number."""
+
+Results = list[Any] | ScenarioResults
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluatedPolicy:
+    """One policy of the command line after its evaluation.
+
+    Attributes:
+        agent: the policy.
+        evaluated: what came of it as deployed.
+        shield: what its shield did; None without one.
+    """
+
+    agent: Agent | Baseline
+    evaluated: Evaluated
+    shield: dict[str, Any] | None
+
+    @property
+    def results(self) -> Results:
+        """The rows."""
+        return self.evaluated.results
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the tables as other programs read them."""
+        table = as_json(self.results)
+        return table | {"shield": self.shield} if self.shield else table
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """Return the tables as other programs read them."""
+    if isinstance(results, ScenarioResults):
+        return results.as_json()
+    return table_as_json(results)
+
+
+def print_results(results: Results, title: str, console: Console) -> None:
+    """Print the tables of stages or scenarios."""
+    if isinstance(results, ScenarioResults):
+        print_scenarios(results, title, console)
+    else:
+        print_table(results, title, console)
+
+
+def evaluation_for(
+    arguments: argparse.Namespace, agent: Actor, config: TrainConfig
+) -> Evaluation | ScenarioEvaluation:
+    """Return the evaluation that the command line asks for.
+
+    Args:
+        arguments: the command line.
+        agent: what is evaluated.
+        config: gives the stages, the environment and the observation's frames.
+
+    Raises:
+        ConfigError: there is no such scenario, or it cannot be played.
+    """
+    count, seed = arguments.episodes, arguments.seed
+    if not arguments.scenario:
+        episodes = (count or EPISODES,) * len(config.evaluation.stages)
+        return Evaluation.of_agent(agent, config, episodes, seed=seed)
+    scenarios = find_scenarios(arguments.scenario)
+    return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
+
+
+def played(
+    evaluation: Evaluation | ScenarioEvaluation,
+    act: Policy,
+    title: str,
+    recording: Recording | None = None,
+) -> Results:
+    """Run an evaluation with a bar of the episodes that have ended."""
+    with bar(
+        total=evaluation.worlds, desc=title, unit="episode", leave=False, delay=5.0
+    ) as progress:
+        return evaluation.run(act, recording, progress.update)
+
+
+def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> EvaluatedPolicy:
+    """Evaluate the policy at ``path`` as deployed, and print the table.
+
+    A policy that samples its actions is evaluated with its mean actions too, in a second table.
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+        ConfigError: the device is not there.
+        ConfigError: a risk level is out of its bounds, or does not enter when the agent acts.
+        ConfigError: a setting of the shield is unknown or wrong, or it cannot guard the policy.
+        ConfigError: there is no such scenario, or it cannot be played.
+    """
+    agent, config, origin = _read(path, arguments)
+    if arguments.report and config.task != "marine":
+        raise ConfigError(f"task is {config.task!r}: --report knows the vessels of 'marine' only")
+    for option in ("picture", "against"):
+        if getattr(arguments, option) and not has_map(config.task):
+            raise ConfigError(
+                f"task is {config.task!r}, which has no vessels: leave --{option} out"
+            )
+    given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
+    risk = {name: value for name, value in given.items() if value is not None}
+    agent.act_under(**risk)
+    shield = read_shield(arguments.shield)
+    if shield and "shield" in origin:
+        raise ConfigError(f"shield is given: {path} has one inside already, leave it out")
+    evaluation = evaluation_for(arguments, agent, config)
+    known = [f"{key} {value}" for key, value in origin.items() if value is not None]
+    said = f"{path}: {', '.join([agent.name, *known])}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+    def run(
+        act: Policy, title: str, recording: Recording | None = None
+    ) -> tuple[Results, dict[str, Any] | None]:
+        guarded = shield_agent(agent, config, shield, act) if shield else None
+        results = played(evaluation, guarded or act, title, recording)
+        print_results(results, title, console)
+        if guarded is None:
+            return results, None
+        report = guarded.report()
+        console.print(describe_report(report))
+        return results, report
+
+    title = f"{agent.name}, episodes of seed {arguments.seed}"
+    title += "".join(f", {name} {value}" for name, value in risk.items())
+    recording = Recording()
+    results, shielded = run(agent.act, title, recording if arguments.report else None)
+    if agent.stochastic:
+        run(functools.partial(agent.act, mean=True), f"{title}, mean actions")
+    name = f"{path}, shielded" if shield else path
+    return EvaluatedPolicy(agent, Evaluated(name, config, results, recording), shielded)
+
+
+def _read(
+    path: str, arguments: argparse.Namespace
+) -> tuple[Agent | Baseline, TrainConfig, dict[str, Any]]:
+    """Return a policy, its settings with what the command line changes, and its known origin."""
+    device = choose_device(arguments.device)
+    origin: dict[str, Any] = {}
+    agent: Agent | Baseline
+    if path.startswith(PREFIX):
+        agent, config = load_policy(path, device)
+    else:
+        agent, config, origin = read_policy(path, device)
+    return agent, with_world_options(config, arguments), origin
+
+
+def evaluate_against(
+    arguments: argparse.Namespace, first: EvaluatedPolicy, console: Console
+) -> dict[str, Any]:
+    """Evaluate another policy in the worlds of the first; print and return the differences.
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+    """
+    other, other_config = load_policy(arguments.against, choose_device(arguments.device))
+    config = dataclasses.replace(first.evaluated.config, stack_k=other_config.stack_k)
+    others = played(evaluation_for(arguments, other, config), other.act, arguments.against)
+    print_results(others, f"{other.name}, the same episodes", console)
+    rows, other_rows = (
+        part.rows if isinstance(part, ScenarioResults) else part for part in (first.results, others)
+    )
+    compared = [compare(one, another) for one, another in zip(rows, other_rows, strict=True)]
+    print_comparison(rows, compared, arguments.against, console)
+    return {"checkpoint": arguments.against, "paired": compared, **as_json(others)}

@@ -1,0 +1,116 @@
+"""Worlds that the command line asks for, with the policy that steers their vessels."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import Stage, labels_of
+from marinenav_env.fields import ConfigError
+from train_RL_agents.commands.options import with_world_options
+from train_RL_agents.evaluation.episodes import FIRST_WORLD, Policy, steered
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
+from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.shield.acting import ShieldedPolicy, shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
+
+
+class SteeredWorlds(NamedTuple):
+    """Worlds with their policy.
+
+    Attributes:
+        env: W worlds; those of stages still await their reset.
+        act: steers all vessels.
+        labels: [W] of each world's stage or scenario.
+        placed: whether they stand ready.
+        guarded: the policy with its shield, if it has one.
+    """
+
+    env: MarineNavEnv
+    act: Policy
+    labels: list[str]
+    placed: bool
+    guarded: ShieldedPolicy | None
+
+
+def worlds_of(
+    arguments: argparse.Namespace,
+    stages: Sequence[Stage],
+    *,
+    adapt: Callable[[EnvConfig], EnvConfig],
+    dtype: torch.dtype,
+    shield: ShieldConfig | None = None,
+) -> SteeredWorlds:
+    """Return the worlds of a command line, as many of each stage or scenario as it says.
+
+    Args:
+        arguments: ``checkpoint``, ``episodes``, ``seed``, and the world options.
+        stages: where no scenario is asked for.
+        adapt: changes the environment.
+        dtype: of the environment.
+        shield: around the policy, if given.
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+        ConfigError: the shield cannot guard the policy.
+        ConfigError: the policy is of another task, or a scenario or stage cannot be played.
+        ConfigError: scenarios need different environments.
+    """
+    agent, config = load_policy(arguments.checkpoint)
+    config = with_world_options(config, arguments)
+    if not isinstance(config.env, EnvConfig):
+        raise ConfigError(
+            f"{arguments.checkpoint} is a policy of the task {config.task!r}: only episodes of the "
+            "task 'marine' can be recorded or drawn"
+        )
+    env_config = adapt(config.env)
+    options = {
+        "discrete": agent.discrete,
+        "dtype": dtype,
+        "seed": arguments.seed,
+        "first_world": FIRST_WORLD,
+        "stack_k": config.stack_k,
+    }
+    if arguments.scenario:
+        env, _, others = _of_scenarios(arguments, env_config, options)
+        names = [stage.label for stage in env.stages]
+    else:
+        index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)
+        env, others = MarineNavEnv(len(index), stages=stages, config=env_config, **options), []
+        env.set_stage(index)
+        names = labels_of(stages)
+    labels = [name for name in names for _ in range(arguments.episodes)]
+    guarded = None
+    if shield is not None:
+        config = dataclasses.replace(config, env=env_config)
+        guarded = shield_agent(agent, config, shield, agent.act)
+    act = functools.partial(steered, guarded or agent.act, others)
+    return SteeredWorlds(env, act, labels, placed=bool(arguments.scenario), guarded=guarded)
+
+
+def _of_scenarios(
+    arguments: argparse.Namespace, config: EnvConfig, options: dict
+) -> ScenarioWorlds:
+    scenarios = find_scenarios(arguments.scenario)
+    groups = grouped(scenarios, config)
+    if len(groups) > 1:
+        raise ConfigError(
+            f"scenario is {arguments.scenario!r}, in which disturbances differ: name one of its "
+            "scenarios"
+        )
+    index = torch.arange(len(scenarios)).repeat_interleave(arguments.episodes)
+    return make_worlds(scenarios, index, next(iter(groups)), **options)
+
+
+def going_on(config: EnvConfig, limit: int) -> EnvConfig:
+    """Return an environment whose episodes go on after a collision, for so many decisions."""
+    episode = dataclasses.replace(config.episode, max_steps=limit, stop_on_collision=False)
+    return dataclasses.replace(config, episode=episode)

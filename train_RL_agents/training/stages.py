@@ -1,0 +1,39 @@
+"""What the worlds of a training begin with: stages of the curriculum, and named scenarios."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.scenes import AnyStage, SceneStage
+from marinenav_env.fields import ConfigError
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
+from train_RL_agents.evaluation.scenarios.scenes import scene_of
+from train_RL_agents.evaluation.scenarios.schema import POLICY
+
+
+def training_stages(config: TrainConfig) -> tuple[AnyStage, ...]:
+    """Return the stages of the curriculum, and one of named scenarios behind them if any are asked.
+
+    Raises:
+        ConfigError: there are no such scenarios, one cannot be played, one has a vessel that the
+            policy does not steer, or the task has none.
+    """
+    given = config.scenarios
+    if not given.share:
+        return config.curriculum.stages
+    if not isinstance(config.env, EnvConfig):
+        raise ConfigError(
+            f"scenarios.share is {given.share}: scenarios are of the task 'marine', not of "
+            f"{config.task!r}; give 0"
+        )
+    scenarios = [
+        dataclasses.replace(scenario, offset_m=given.offset_m, offset_deg=given.offset_deg)
+        for scenario in find_scenarios(given.set)
+    ]
+    for scenario in scenarios:
+        scenario.check_against(config.env, (POLICY,))
+    scenes = tuple(scene_of(scenario) for scenario in scenarios)
+    return (*config.curriculum.stages, SceneStage(Path(given.set).stem, scenes))
