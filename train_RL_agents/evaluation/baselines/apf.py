@@ -60,10 +60,9 @@ class Settings(NamedTuple):
 
 PUBLISHED = Settings(repaired=False)
 REPAIRED = Settings()
-TUNED = Settings()
 
 
-def apf(observation: Observation, settings: Settings = TUNED) -> Tensor:
+def apf(observation: Observation, settings: Settings = REPAIRED) -> Tensor:
     """Return actions [..., 2]."""
     ego = observation.ego
     force = force_on(observation, settings)  # [..., 2]

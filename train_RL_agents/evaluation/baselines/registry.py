@@ -17,8 +17,7 @@ from train_RL_agents.evaluation.baselines.vessel import HULL
 
 BASELINES: dict[str, Callable[[Observation], Tensor]] = {
     "goal-straight": goal_straight,
-    "apf": functools.partial(apf.apf, settings=apf.TUNED),
-    "apf-repaired": functools.partial(apf.apf, settings=apf.REPAIRED),
+    "apf": functools.partial(apf.apf, settings=apf.REPAIRED),
     "apf-published": functools.partial(apf.apf, settings=apf.PUBLISHED),
     "kuwata": functools.partial(kuwata.kuwata, settings=kuwata.TUNED),
     "kuwata-published": functools.partial(kuwata.kuwata, settings=kuwata.PUBLISHED),
