@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import write_atomically
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.shipped import find_shipped
@@ -24,6 +25,10 @@ from train_RL_agents.policies.interface import (
 )
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.policies.seal import checksum
+from train_RL_agents.policies.shield.config import ShieldConfig, read_shield
+from train_RL_agents.policies.shield.core_rollout import CoreRollout
+from train_RL_agents.policies.shield.deployed import shielded_network
+from train_RL_agents.policies.shield.torch_rollout import TorchRollout
 from train_RL_agents.policies.torchscript import ScriptedNetwork
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -54,16 +59,26 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         + " inside a folder given as --checkpoint, and beside a file, under its name; in the "
         "present folder for a shipped policy",
     )
+    parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="put a shield inside, with these settings where given (docs/shield.md); the file is "
+        "called as without; TorchScript only",
+    )
     return parser.parse_args(arguments)
 
 
-def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]:
+def export(
+    checkpoint: Path, form: Format, output: Path, shield: ShieldConfig | None = None
+) -> tuple[Policy, float]:
     """Export a policy, after a check against the checkpoint on random and simulated observations.
 
     Args:
         checkpoint: what `read_policy` takes.
         form: format of the file.
         output: the file; it is replaced in one step, or not touched. Missing folders are made.
+        shield: of a shield inside the file; None puts none there.
 
     Returns:
         The policy, and the largest deviation of an output from the checkpoint's in float64,
@@ -73,7 +88,12 @@ def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ExportError: the policy is an export already, or the format cannot hold it, or the file
             cannot be written, or its network does not give what the checkpoint gives.
+        ConfigError: the shield cannot guard the policy, or not in this format.
     """
+    if shield is not None and not form.scripted:
+        raise ConfigError(
+            "shield is given: torch cannot write its plans as ONNX; use --format torchscript"
+        )
     if output.is_dir():
         raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
     policy = read_policy(checkpoint)
@@ -85,7 +105,7 @@ def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]
             f"{checkpoint} observes {', '.join(keys)}: --format torchscript is for the planners of "
             f"vessels, which observe {form.parts} tensors; give --format onnx"
         )
-    content, deviation = exported(policy, form)
+    content, deviation = exported(policy, form, shield)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(output, lambda file: file.write(content))
@@ -95,10 +115,15 @@ def export(checkpoint: Path, form: Format, output: Path) -> tuple[Policy, float]
 
 
 @torch.no_grad()
-def exported(policy: Policy, form: Format) -> tuple[bytes, float]:
+def exported(
+    policy: Policy, form: Format, shield: ShieldConfig | None = None
+) -> tuple[bytes, float]:
     """Return the content of the file and its largest deviation, as `export` does.
 
+    The file's shield looks ahead with torch, the one it is compared with in the core.
+
     Raises:
+        ConfigError: the shield cannot guard the policy.
         ExportError: the file's network does not give what the checkpoint gives.
     """
     agent = policy.agent
@@ -106,11 +131,17 @@ def exported(policy: Policy, form: Format) -> tuple[bytes, float]:
     drawn = agent.spec.observation.draw(RANDOM_OBSERVATIONS, generator)
     observation = joined([drawn, simulated_observation(policy)])
     exact, parts = call_inputs(agent, observation, torch.float64), len(observation)
-    expected = call(acting_network(agent, torch.float64), exact, parts)
+    known, network = (acting_network(agent, dtype) for dtype in (torch.float64, form.dtype))
+    if shield is not None:
+        known = shielded_network(policy, known, shield, CoreRollout)
+        network = shielded_network(policy, network, shield, TorchRollout)
+    expected = call(known, exact, parts)
     inputs = [part.to(form.dtype) for part in exact]
     description = describe(policy, [part[:1] for part in expected], form.dtype)
     example = [part[:2].contiguous() for part in inputs]
-    content = form.write(acting_network(agent, form.dtype), example, parts, description)
+    if shield is not None:
+        description["shield"] = plain(shield)
+    content = form.write(network, example, parts, description)
     model = form.read(content, parts)
     deviation = max(
         _deviation(model(inputs), expected),
@@ -151,13 +182,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     form = FORMATS[parsed.format]
     output = parsed.output or default_output(parsed.checkpoint, form)
     try:
-        policy, deviation = export(parsed.checkpoint, form, output)
+        shield = read_shield(parsed.shield)
+        policy, deviation = export(parsed.checkpoint, form, output, shield)
         digest = checksum(output.read_bytes())
-    except (CheckpointError, ExportError) as error:
+    except (CheckpointError, ExportError, ConfigError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(
-        f"{output}: {policy.agent.name}, {parsed.format}, off by at most {deviation:.1e} from "
+        f"{output}: {policy.agent.name}, {'' if shield is None else 'shielded, '}"
+        f"{parsed.format}, off by at most {deviation:.1e} from "
         f"{policy.origin['file']}, sha256 {digest}"
     )
     return 0

@@ -3,6 +3,7 @@
 
 #include "envs.h"
 #include "kernel/describe.h"
+#include "marine/plans/ops.h"
 
 namespace marinenav {
 namespace {
@@ -33,6 +34,12 @@ TORCH_LIBRARY(marinenav, m) {
         ", bool skip_if_empty) -> ()");
   m.def("observe(" MN_STATE "Tensor? only, Tensor(b!)[] observation, " MN_CONTEXT ") -> ()");
   m.def("water(" MN_STATE_READ "Tensor position, Tensor(a!) velocity, float[] params) -> ()");
+  m.def("plan_actions(str env, Tensor[] observation, Tensor action, Tensor(a!)[] plans, "
+        "Tensor(b!)[] seen, Tensor? shown, float[] params, float closer, int first, "
+        "int decisions) -> ()");
+  m.def("plan_courses(str env, Tensor[] observation, Tensor courses, Tensor(a!) danger, "
+        "Tensor(b!) remaining, float[] params, float[] costs) -> ()");
+  m.def("course_params() -> str", &course_params);
   m.def("environments() -> str", []() { return names_of(Envs{}); });
   m.def("describe(str env) -> str", &description_of);
   m.def("row_alignment() -> int", []() -> int64_t { return kRowAlignment; });

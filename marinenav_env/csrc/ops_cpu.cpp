@@ -5,6 +5,7 @@
 #include "envs.h"
 #include "kernel/binding.h"
 #include "kernel/cpu_launcher.h"
+#include "marine/plans/ops.h"
 #include "marine/water_op.h"
 
 namespace marinenav {
@@ -39,6 +40,7 @@ struct CpuBackend {
 
 TORCH_LIBRARY_IMPL(marinenav, CPU, m) {
   register_kernels<CpuBackend, Envs>(m);
+  register_plans<CpuBackend, Envs>(m);
   m.impl("water", &water<CpuBackend, Envs>);
 }
 

@@ -1,6 +1,7 @@
 #include "envs.h"
 #include "kernel/binding.h"
 #include "kernel/cuda_launcher.cuh"
+#include "marine/plans/ops.h"
 #include "marine/water_op.h"
 
 namespace marinenav {
@@ -18,6 +19,7 @@ struct CudaBackend {
 
 TORCH_LIBRARY_IMPL(marinenav, CUDA, m) {
   register_kernels<CudaBackend, Envs>(m);
+  register_plans<CudaBackend, Envs>(m);
   m.impl("water", &water<CudaBackend, Envs>);
 }
 

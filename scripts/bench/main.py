@@ -44,6 +44,8 @@ from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import fitting_agents
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.device.placement import choose_device
+from train_RL_agents.policies.shield.config import read_shield
+from train_RL_agents.run.checkpoint import CheckpointError
 
 MODES = ("step", "inference", "train")
 WORLDS = (1, 16, 256, 4096, 65536)
@@ -70,6 +72,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--buoys", type=int, help="likewise")
     parser.add_argument("--min-distance", type=float, help="likewise, start to goal, in metres")
     parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="of inference and train")
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        metavar="PATH",
+        help="of inference: trained policies and baselines, as evaluate.py takes them, in the place"
+        " of --agents",
+    )
+    parser.add_argument(
+        "--shield", nargs="*", metavar="KEY=VALUE", help="guards --policies (docs/shield.md)"
+    )
     parser.add_argument("--train-worlds", type=_positive)
     parser.add_argument(
         "--samples-per-insert", "--replay-ratios", nargs="+", type=_above_zero, help="of train"
@@ -88,6 +100,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="that the fastest row of every mode has to reach",
     )
     options = parser.parse_args(arguments)
+    if options.shield is not None and not options.policies:
+        parser.error("--shield guards --policies: name some")
     if options.device == "auto":
         options.device = choose_device("auto").type
     few = options.quick
@@ -146,7 +160,8 @@ def _above_zero(text: str) -> float:
 def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
     """Yield what to measure, in order.
 
-    Inference: the first agent over all worlds, and every agent at the worlds of training.
+    Inference: the first agent over all worlds, and every agent at the worlds of training; or every
+    one of --policies over all worlds.
     """
     world = {
         "task": options.task,
@@ -172,8 +187,11 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         first, *_ = options.agents
         pairs = [(first, worlds) for worlds in options.worlds]
         pairs += [(agent, options.train_worlds) for agent in options.agents]
+        if options.policies:
+            pairs = [(policy, worlds) for policy in options.policies for worlds in options.worlds]
+        shield = read_shield(options.shield)
         for agent, worlds in dict.fromkeys(pairs):
-            yield Case("inference", device, worlds, agent=agent, **world)
+            yield Case("inference", device, worlds, agent=agent, shield=shield, **world)
     if "train" in options.modes:
         for ratio in options.samples_per_insert:
             for agent in options.agents:
@@ -310,7 +328,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             torch.set_num_threads(options.threads)
         torch.manual_seed(0)
         record = measure(options, device, lambda record: write_record(options.json, record))
-    except ValueError as error:
+    except (ValueError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     title = f"{options.device}, {options.robots} robots, {options.buoys} buoys"

@@ -19,14 +19,19 @@ from marinenav_env.config import EpisodeConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.fields import plain
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from scripts.bench.disturbances import disturbed
 from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.shield.acting import shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
 
 RESETS = ("none", "natural", "every")
 PREPARED_ACTIONS = 8
@@ -56,7 +61,8 @@ class Case:
         min_distance_m: from start to goal [m].
         disturbances: one of `scripts.bench.disturbances.DISTURBANCES`.
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
-        agent: of inference and training.
+        agent: of inference and training; of inference also what `load_policy` takes.
+        shield: settings of the shield around a loaded policy, None for no shield.
         task: the environment.
         samples_per_insert: gradient samples per stored robot transition.
         batch_size: of an update.
@@ -73,6 +79,7 @@ class Case:
     disturbances: str = "off"
     resets: str = "natural"
     agent: str | None = None
+    shield: ShieldConfig | None = None
     task: str = "marine"
     samples_per_insert: float | None = None
     batch_size: int | None = None
@@ -113,6 +120,32 @@ def random_actions(env: KernelEnv, count: int) -> torch.Tensor:
     return 2 * torch.rand(shape, device=env.device) - 1
 
 
+class Chooser(NamedTuple):
+    """A policy: whether its actions are indices, and the function that acts."""
+
+    discrete: bool
+    act: Callable[[Any], torch.Tensor]
+
+
+def chooser_of(case: Case) -> Chooser | None:
+    """Return the policy of a case, if it has one.
+
+    Raises:
+        CheckpointError: there is no such policy.
+        ConfigError: there is no such baseline, or the shield cannot guard the policy.
+    """
+    if case.agent is None:
+        return None
+    if case.agent in AGENTS:
+        built = build_agent(TrainConfig(task=case.task, agent=case.agent), case.device)
+        return Chooser(built.discrete, PolicyWrapper(built).act)
+    agent, config = load_policy(case.agent, case.device)
+    act: Callable[[Any], torch.Tensor] = torch.no_grad()(agent.act)
+    if case.shield is not None:
+        act = shield_agent(agent, config, case.shield, act)
+    return Chooser(agent.discrete, act)
+
+
 class Simulation:
     """The simulator with two buffers in turn, acting at random or with a policy.
 
@@ -126,27 +159,23 @@ class Simulation:
             ends: dict[str, Any] = {"episode": EpisodeConfig(max_steps=10**6)}
             config = dataclasses.replace(config, **ends)
         self.case = case
-        agent = (
-            None
-            if case.agent is None
-            else build_agent(TrainConfig(task=case.task, agent=case.agent), case.device)
-        )
+        chooser = chooser_of(case)
         self.env = TASKS[case.task](
             case.worlds,
             stages=(case.stage,),
             config=config,
-            discrete=agent.discrete if agent else fixed_kind(case.task),
+            discrete=chooser.discrete if chooser else fixed_kind(case.task),
             device=case.device,
             skip_reset_if_empty=case.skip_reset_if_empty,
         )
         self._stepper = Stepper(self.env, restarts=case.resets != "none")
         every = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
         self._renewed = every if case.resets == "every" else None
-        if agent is None:
+        if chooser is None:
             actions = random_actions(self.env, PREPARED_ACTIONS)
             choices = [lambda _, action=action: action for action in actions]
         else:
-            choices = [PolicyWrapper(agent).act] * 2
+            choices = [chooser.act] * 2
         self._decisions = [
             CapturedStep(lambda choose=choose: self._decide(choose), case.device)
             for choose in choices
@@ -221,6 +250,7 @@ def describe(case: Case) -> dict[str, Any]:
         "mode": case.mode,
         "task": case.task,
         "agent": case.agent,
+        "shield": None if case.shield is None else plain(case.shield),
         "device": case.device.type,
         "worlds": case.worlds,
         "robots": case.robots,

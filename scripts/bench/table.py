@@ -67,6 +67,8 @@ def remarks(row: dict[str, Any]) -> str:
     parts = []
     if row.get("disturbances", "off") != "off":
         parts.append(f"disturbances: {row['disturbances']}")
+    if row.get("shield") is not None:
+        parts.append("shielded")
     if row.get("fraction_of_bound") is not None:
         parts.append(f"{row['fraction_of_bound']:.1%} of bound")
     if row["mode"] == "train":

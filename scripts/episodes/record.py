@@ -18,6 +18,8 @@ from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
 from train_RL_agents.commands.worlds import going_on, worlds_of
+from train_RL_agents.policies.shield.acting import describe_report
+from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
 
 COUNTS = ("robots", "vortices", "buoys")
@@ -73,6 +75,12 @@ def define_record(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``record``."""
     parser.set_defaults(run=record, parser=parser)
     add_policy_options(parser, required=True, stages="record in")
+    parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="guard the policy, with these settings where given (docs/shield.md)",
+    )
     for name in COUNTS:
         parser.add_argument(
             f"--{name}",
@@ -115,7 +123,13 @@ def record(options: argparse.Namespace) -> int:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
     try:
         stages = [replace(stage, **changes) for stage in stages_of(options)]
-        worlds = worlds_of(options, stages, adapt=adapted(options), dtype=torch.float64)
+        worlds = worlds_of(
+            options,
+            stages,
+            adapt=adapted(options),
+            dtype=torch.float64,
+            shield=read_shield(options.shield),
+        )
         count = worlds.env.worlds
         if options.output.suffix == ".json" and count > 1:
             options.parser.error(
@@ -130,6 +144,8 @@ def record(options: argparse.Namespace) -> int:
     several = len(set(worlds.labels)) > 1 or options.scenario
     for episode, path, label in zip(episodes, paths, worlds.labels, strict=True):
         print(f"{path}: {f'{label}; ' if several else ''}{summary(episode)}")
+    if worlds.guarded:
+        print(describe_report(worlds.guarded.report()))
     return 0
 
 

@@ -54,6 +54,21 @@ def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
         np.testing.assert_allclose(first, second, atol=1e-3)
 
 
+def test_a_shield_guards_the_policy(tmp_path, capsys):
+    checkpoint = tmp_path / "policy.pt"
+    save_policy(checkpoint, "AC-IQN")
+    assert record(checkpoint, tmp_path / "bare.json", "--no-noise") == 0
+    guarded = (tmp_path / "guarded.json", "--no-noise", "--shield", "margin_m=1")
+    assert record(checkpoint, *guarded) == 0
+    assert "changed, " in capsys.readouterr().out
+    bare, other = (read_episode(tmp_path / f"{name}.json") for name in ("bare", "guarded"))
+    assert bare.robots["start"] == other.robots["start"]
+    assert bare.robots["action_history"] != other.robots["action_history"]
+    assert program.main(["replay", str(tmp_path / "guarded.json")]) == 0
+    assert record(checkpoint, tmp_path / "x.json", "--shield", "margin_m=-1") == 1
+    assert "margin_m" in capsys.readouterr().err
+
+
 def test_bad_input(tmp_path, capsys):
     checkpoint = tmp_path / "policy.pt"
     save_policy(checkpoint, "AC-IQN", stack_k=2)

@@ -22,6 +22,7 @@ from marinenav_env.envs.spec import EntitySpec, EnvSpec, ObservationSpec, Observ
 from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import KINDS, Encoder, make_encoder
+from train_RL_agents.agents.networks import ActionValues
 from train_RL_agents.device.precision import multiplies_bfloat16
 
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
@@ -181,6 +182,10 @@ class Agent(nn.Module, abc.ABC):
     def deployed_network(self) -> nn.Module:
         """Return the network to export: `actor`, with all `acting_settings` applied inside."""
         return self.actor
+
+    def action_values(self) -> ActionValues | None:
+        """Return what makes action values of the exported network's output; None: it has none."""
+        return None
 
     def export_metadata(self) -> dict[str, Any]:
         """Return what a caller of the exported actor must know besides, as JSON values."""

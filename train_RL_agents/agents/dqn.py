@@ -18,7 +18,7 @@ from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, AgentConfig
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import QNetwork
+from train_RL_agents.agents.networks import OwnValues, QNetwork
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,10 @@ class DQN(Agent):
     def policy_network(self) -> QNetwork:
         """The network `actor(observation) -> action values [..., A]`."""
         return self.network
+
+    def action_values(self) -> OwnValues:
+        """Return what leaves values `[..., A]` as they are."""
+        return OwnValues()
 
     def choose(
         self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False

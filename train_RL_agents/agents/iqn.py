@@ -19,7 +19,7 @@ from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.agents.networks import QuantileQNetwork
+from train_RL_agents.agents.networks import MeanValues, QuantileQNetwork
 from train_RL_agents.agents.quantiles import (
     QuantileConfig,
     RiskAdjusted,
@@ -80,6 +80,10 @@ class IQN(Agent):
     def deployed_network(self) -> nn.Module:
         """Return `actor` with the risk level inside."""
         return RiskAdjusted(self.actor, self.config, self.spec.observation)
+
+    def action_values(self) -> MeanValues:
+        """Return the mean over fractions of quantiles `[..., N, A]`."""
+        return MeanValues()
 
     def export_metadata(self) -> dict[str, Any]:
         """Return the risk level that the network applies."""

@@ -237,3 +237,40 @@ class QuantileCritic(QuantileEncodedNetwork):
 def squash(z: Tensor) -> Tensor:
     """Map unbounded z to an action in (-1, 1): a = (2/pi) atan(z)."""
     return (2.0 / math.pi) * torch.atan(z)
+
+
+class ActionValues(nn.Module):
+    """Makes action values `[..., A]` of a network's output; `axis` is the output's of actions."""
+
+    axis = -1
+
+
+class OwnValues(ActionValues):
+    """Action values `[..., A]` of outputs that are such."""
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        """Return the outputs."""
+        return outputs
+
+
+class MeanValues(ActionValues):
+    """Action values `[..., A]` of quantiles `[..., N, A]`."""
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        """Return the mean over the fractions."""
+        return outputs.mean(-2)
+
+
+class ExpectedValues(ActionValues):
+    """Action values `[..., A]` of probabilities `[..., A, Z]` over a support `[Z]`."""
+
+    axis = -2
+
+    def __init__(self, support: Tensor) -> None:
+        super().__init__()
+        self.support: Tensor  # here, because TorchScript cannot read it in the class
+        self.register_buffer("support", support.clone())
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        """Return the expectation."""
+        return outputs @ self.support

@@ -22,7 +22,7 @@ from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import Encoder
-from train_RL_agents.agents.networks import EncodedNetwork
+from train_RL_agents.agents.networks import EncodedNetwork, ExpectedValues
 
 HESSEL = "Hessel et al. 2018, table 1"
 
@@ -194,6 +194,10 @@ class Rainbow(Agent):
     def policy_network(self) -> RainbowNetwork:
         """The network `actor(observation) -> probabilities [..., A, Z]` over `support`."""
         return self.network
+
+    def action_values(self) -> ExpectedValues:
+        """Return the expectation over the support of probabilities `[..., A, Z]`."""
+        return ExpectedValues(self.support)
 
     def export_metadata(self) -> dict[str, Any]:
         """Return the support."""

@@ -9,10 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from marinenav_env.fields import ConfigError, build
+from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.commands.options import with_world_options
-from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.actor import Actor
@@ -29,7 +28,7 @@ from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.progress import bar
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.shield.acting import describe_report, shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.policies.shield.config import read_shield
 
 EPISODES = 100
 """Episodes of each stage where the command line names no number."""
@@ -134,7 +133,9 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
-    shield = _shield_of(arguments, agent, path)
+    shield = read_shield(arguments.shield)
+    if shield and "shield" in origin:
+        raise ConfigError(f"shield is given: {path} has one inside already, leave it out")
     evaluation = evaluation_for(arguments, agent, config)
     known = [f"{key} {value}" for key, value in origin.items() if value is not None]
     said = f"{path}: {', '.join([agent.name, *known])}"
@@ -174,17 +175,6 @@ def _read(
     else:
         agent, config, origin = read_policy(path, device)
     return agent, with_world_options(config, arguments), origin
-
-
-def _shield_of(
-    arguments: argparse.Namespace, agent: Agent | Baseline, path: str
-) -> ShieldConfig | None:
-    """Return the settings of the shield, if one is asked for."""
-    if arguments.shield is None:
-        return None
-    if isinstance(agent, Baseline):
-        raise ConfigError(f"shield is given for {path}: it guards trained policies alone")
-    return build(ShieldConfig, read_overrides(arguments.shield), where="shield")
 
 
 def evaluate_against(

@@ -19,6 +19,8 @@ from train_RL_agents.evaluation.episodes import FIRST_WORLD, Policy, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
 from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.shield.acting import ShieldedPolicy, shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
 
 
 class SteeredWorlds(NamedTuple):
@@ -29,12 +31,14 @@ class SteeredWorlds(NamedTuple):
         act: steers all vessels.
         labels: [W] of each world's stage or scenario.
         placed: whether they stand ready.
+        guarded: the policy with its shield, if it has one.
     """
 
     env: MarineNavEnv
     act: Policy
     labels: list[str]
     placed: bool
+    guarded: ShieldedPolicy | None
 
 
 def worlds_of(
@@ -43,6 +47,7 @@ def worlds_of(
     *,
     adapt: Callable[[EnvConfig], EnvConfig],
     dtype: torch.dtype,
+    shield: ShieldConfig | None = None,
 ) -> SteeredWorlds:
     """Return the worlds of a command line, as many of each stage or scenario as it says.
 
@@ -51,9 +56,11 @@ def worlds_of(
         stages: where no scenario is asked for.
         adapt: changes the environment.
         dtype: of the environment.
+        shield: around the policy, if given.
 
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
+        ConfigError: the shield cannot guard the policy.
         ConfigError: the policy is of another task, or a scenario or stage cannot be played.
         ConfigError: scenarios need different environments.
     """
@@ -81,8 +88,12 @@ def worlds_of(
         env.set_stage(index)
         names = labels_of(stages)
     labels = [name for name in names for _ in range(arguments.episodes)]
-    act = functools.partial(steered, agent.act, others)
-    return SteeredWorlds(env, act, labels, placed=bool(arguments.scenario))
+    guarded = None
+    if shield is not None:
+        config = dataclasses.replace(config, env=env_config)
+        guarded = shield_agent(agent, config, shield, agent.act)
+    act = functools.partial(steered, guarded or agent.act, others)
+    return SteeredWorlds(env, act, labels, placed=bool(arguments.scenario), guarded=guarded)
 
 
 def _of_scenarios(

@@ -33,6 +33,7 @@ class Format(NamedTuple):
             observation's, and a description.
         read: a function that calls the network of a file's content, likewise.
         parts: tensors that an observation has to have; None takes any number.
+        scripted: whether the file holds TorchScript, which can hold a shield.
     """
 
     suffix: str
@@ -41,6 +42,7 @@ class Format(NamedTuple):
     write: Callable[[nn.Module, Sequence[Tensor], int, Mapping[str, Any]], bytes]
     read: Callable[[bytes, int], Callable[[Sequence[Tensor]], list[Tensor]]]
     parts: int | None = None
+    scripted: bool = False
 
 
 def write_torchscript(
@@ -113,7 +115,9 @@ def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[T
 
 
 FORMATS = {
-    "torchscript": Format(".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, 3),
+    "torchscript": Format(
+        ".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, 3, True
+    ),
     # float32: onnxruntime has no arctangent in float64, and accelerators rarely have either.
     "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx),
 }

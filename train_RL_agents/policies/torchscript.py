@@ -100,7 +100,10 @@ def read_deployed(
         config = config_from_plain(content["config"])
         origin = content["origin"]
         applied = tuple(content.get("applied_settings", ()))
-    except (ValueError, KeyError, TypeError, ConfigError) as error:
+        shield = content.get("shield")
+        if shield is not None:
+            origin = {**origin, "shield": " ".join(f"{k}={v}" for k, v in shield.items())}
+    except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise CheckpointError(
             f"{path} does not say rightly what it is ({error}): export it again"
         ) from error

@@ -26,8 +26,9 @@ inline int64_t padded(int64_t worlds) {
 /// agree between tensors where they have the same name.
 class Arguments {
  public:
-  Arguments(const Tensor& real, int64_t worlds) : device_(real.device()), real_(real.scalar_type()) {
-    TORCH_CHECK(real_ == c10::kFloat || real_ == c10::kDouble, "marinenav: `robot` has dtype ",
+  Arguments(const Tensor& real, int64_t worlds, const char* name = "robot")
+      : device_(real.device()), real_(real.scalar_type()) {
+    TORCH_CHECK(real_ == c10::kFloat || real_ == c10::kDouble, "marinenav: `", name, "` has dtype ",
                 real_, ", expected float32 or float64");
     tables_.set_size("worlds", worlds);
     tables_.set_size("stride", padded(worlds));
@@ -61,6 +62,7 @@ class Arguments {
 
   c10::ScalarType real() const { return real_; }
   Tables& tables() { return tables_; }
+  int size(const char* extent) const { return tables_.size(extent); }
 
  private:
   c10::ScalarType dtype_of(Number number) const {

@@ -50,6 +50,27 @@ def row(**changes):
     return values | changes
 
 
+class TestPolicies:
+    def test_a_baseline_with_a_shield_is_measured(self, tmp_path):
+        path = tmp_path / "record.json"
+        few = ["--worlds", "2", "--robots", "2", "--repeats", "1", "--seconds", "0.001"]
+        guarded = ["--policies", "baseline:goal-straight", "--shield", "horizon_s=1"]
+        assert main.main(["--modes", "inference", *guarded, *few, "--json", str(path)]) == 0
+        (found,) = json.loads(path.read_text())["rows"]
+        assert found["agent"] == "baseline:goal-straight"
+        assert found["robot_steps_per_s"] > 0
+        assert found["shield"]["horizon_s"] == 1.0
+
+    def test_what_cannot_be_measured_is_named(self, capsys):
+        assert main.main(["--modes", "inference", "--policies", "baseline:none"]) == 2
+        assert "baseline is 'none'" in capsys.readouterr().err
+        assert main.main(["--modes", "inference", "--policies", "nowhere"]) == 2
+        assert "nowhere" in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            main.main(["--shield"])
+        assert "--shield guards --policies" in capsys.readouterr().err
+
+
 class TestCommandLine:
     @pytest.mark.parametrize("in_capture", [False, True])
     def test_a_row_that_does_not_fit_the_memory_is_noted(

@@ -17,6 +17,8 @@ from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, 
 from train_RL_agents import export
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.seal import checksum
+from train_RL_agents.policies.shield.acting import shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "tests" / "csrc" / "planner_node.cpp"
@@ -85,6 +87,31 @@ def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm,
     actions = [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
     found = torch.tensor(actions, dtype=torch.float64)
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "IQN", "Rainbow"])
+@torch.no_grad()
+def test_the_shield_is_inside(planner, tmp_path, name):
+    """The planner calls the file as any other, and acts as `evaluate.py --shield` does."""
+    path = tmp_path / "policy.pt"
+    config = save_policy(path, name)
+    arguments = ["--checkpoint", str(path), "--format", "torchscript", "--shield", "margin_m=1"]
+    assert export.main(arguments) == 0
+    agent, _ = load_policy(path)
+    agent.double()
+    observation = recorded_observation()
+    rows = len(observation.ego)
+    expected = shield_agent(agent, config, ShieldConfig(margin_m=1.0), agent.act)(observation)
+    changed = (expected != agent.act(observation)).reshape(rows, -1).any(-1)
+    assert 0 < changed.sum() < rows
+    others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
+    table = torch.cat([part.flatten(1) for part in (*observation, *others)], dim=1)
+    lines = "\n".join(" ".join(map(repr, row)) for row in table.tolist())
+    result = run(planner, tmp_path / "policy.torchscript.pt", lines)
+    assert result.returncode == 0, result.stderr
+    actions = [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
+    found = torch.tensor(actions, dtype=torch.float64)
+    torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-9)
 
 
 def test_it_says_what_is_wrong(planner, tmp_path):

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
+from marinenav_env.kernel.plans import Sight
 
 VESSEL_FROM = 1.3
 """m, observed radius above which an object is a vessel: noise shows a buoy of 1 m at 0.6 to 1 m, a
@@ -43,3 +44,12 @@ def objects_of(observation: Observation, hull_radius: float) -> Objects:
     radius = torch.where(small, BUOY_RADIUS, hull_radius)
     static = small & (velocity.norm(dim=-1) < STATIC_BELOW)
     return Objects(rows[..., :2], velocity, radius, static, observation.mask > 0.0)
+
+
+def flat(observation: Observation) -> tuple[Sight, list[int]]:
+    """Return an observation as the core takes it, [N, ...], and the dimensions that N is."""
+    lead = list(observation.ego.shape[:-1])
+    ego, objects, mask = (
+        part.reshape(-1, *part.shape[len(lead) :]).contiguous() for part in observation
+    )
+    return (ego, objects, mask), lead

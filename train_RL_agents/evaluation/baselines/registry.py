@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -10,16 +11,22 @@ from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
-from train_RL_agents.evaluation.baselines.orca import orca
-from train_RL_agents.evaluation.baselines.sbmpc import sb_mpc
+from train_RL_agents.evaluation.baselines import apf, kuwata, orca, sbmpc
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.baselines.vessel import HULL
 
 BASELINES: dict[str, Callable[[Observation], Tensor]] = {
     "goal-straight": goal_straight,
-    "orca": orca,
-    "sb-mpc": sb_mpc,
+    "apf": functools.partial(apf.apf, settings=apf.REPAIRED),
+    "apf-published": functools.partial(apf.apf, settings=apf.PUBLISHED),
+    "kuwata": functools.partial(kuwata.kuwata, settings=kuwata.TUNED),
+    "kuwata-published": functools.partial(kuwata.kuwata, settings=kuwata.PUBLISHED),
+    "orca": functools.partial(orca.orca, settings=orca.TUNED),
+    "orca-published": functools.partial(orca.orca, settings=orca.PLAIN),
+    "sb-mpc": functools.partial(sbmpc.sb_mpc, settings=sbmpc.TUNED),
+    "sb-mpc-published": functools.partial(sbmpc.sb_mpc, settings=sbmpc.PUBLISHED),
 }
+"""Under its plain name each has the settings that did best here."""
 PREFIX = "baseline:"
 """Of the name of a baseline where a policy's file is asked for."""
 RATES = (HULL.left_thrust_rates, HULL.right_thrust_rates)

@@ -1,4 +1,4 @@
-"""The vessel as the classical controllers know it: its motion, and how to hold a velocity."""
+"""The vessel as the classical controllers know it: how it holds a velocity."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from torch import Tensor
 from marinenav_env.vessels import VesselConfig
 
 HULL = VesselConfig()
-MASS = (
-    HULL.mass - HULL.x_dot_u,
-    HULL.mass - HULL.y_dot_v,
-    HULL.izz - HULL.n_dot_r,
-)
-"""Of surge, sway [kg] and yaw [kg m^2], with added mass."""
+MASS, INERTIA = HULL.mass - HULL.x_dot_u, HULL.izz - HULL.n_dot_r
+"""Of surge [kg] and yaw [kg m^2], with added mass."""
 ARM = HULL.width / 2.0
-THRUST_CHANGE = HULL.max_thrust_rate * HULL.dt * HULL.substeps
+DECISION_S = HULL.dt * HULL.substeps
+THRUST_CHANGE = HULL.max_thrust_rate * DECISION_S
 """N, of a decision at action 1."""
 LEAST_SURGE = -1.0  # m/s, slowest velocity astern that is asked for
 
@@ -63,9 +60,9 @@ def hold_course(ego: Tensor, course: Tensor, surge: Tensor, gains: Gains) -> Ten
     """Return the thrusts that turn by a course error [rad] and lead to a surge velocity [m/s]."""
     _, _, u, v, r, _, _ = ego.unbind(-1)
     rate = (gains.course * course).clamp(-MOST_YAW_RATE, MOST_YAW_RATE)
-    yaw = -(HULL.n_r + HULL.n_rr * rate.abs()) * rate + MASS[2] * (rate - r) / gains.yaw_s
+    yaw = -(HULL.n_r + HULL.n_rr * rate.abs()) * rate + INERTIA * (rate - r) / gains.yaw_s
     yaw = yaw + HULL.x_dot_u * u * v
-    forward = -(HULL.x_u + HULL.x_uu * u.abs()) * u + MASS[0] * (surge - u) / gains.surge_s
+    forward = -(HULL.x_u + HULL.x_uu * u.abs()) * u + MASS * (surge - u) / gains.surge_s
     forward = forward - HULL.mass * r * v
     most = HULL.max_thrust - HULL.min_thrust
     difference = (yaw / ARM).clamp(-most, most)
@@ -77,20 +74,3 @@ def hold_course(ego: Tensor, course: Tensor, surge: Tensor, gains: Gains) -> Ten
 def action_for(ego: Tensor, thrust: Tensor) -> Tensor:
     """Return the action [..., 2] in [-1, 1] that leads to thrusts as far as one decision can."""
     return ((thrust - ego[..., 5:7]) / THRUST_CHANGE).clamp(-1.0, 1.0)
-
-
-def advance(
-    u: Tensor, v: Tensor, r: Tensor, left: Tensor, right: Tensor, dt: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return surge, sway [m/s] and yaw rate [rad/s] after a substep in still water.
-
-    As the simulator does: the heading advances first, and what the velocity is in the new body
-    frame is accelerated (docs/physics.md).
-    """
-    cos, sin = (dt * r).cos(), (dt * r).sin()
-    u, v = u * cos + v * sin, v * cos - u * sin
-    added = HULL.x_dot_u
-    surge = HULL.mass * r * v + (HULL.x_u + HULL.x_uu * u.abs()) * u + left + right
-    sway = (added - HULL.mass) * r * u + (HULL.y_v + HULL.y_vv * v.abs()) * v
-    yaw = -added * u * v + (HULL.n_r + HULL.n_rr * r.abs()) * r + ARM * (left - right)
-    return u + dt * surge / MASS[0], v + dt * sway / MASS[1], r + dt * yaw / MASS[2]

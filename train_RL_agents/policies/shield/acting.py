@@ -100,13 +100,23 @@ def shield_agent(
         ConfigError: the agent observes several decisions, which the shield does not predict, or is
             of another task.
     """
+    env = check_guarded(config)
+    return ShieldedPolicy(act, env, shield, discrete=agent.discrete, device=agent.device)
+
+
+def check_guarded(config: TrainConfig) -> EnvConfig:
+    """Return the environment of a policy that a shield can guard.
+
+    Raises:
+        ConfigError: it observes several decisions, or is of another task.
+    """
     if config.stack_k > 1:
         raise ConfigError(
             f"stack_k is {config.stack_k}: the shield takes policies that observe one decision"
         )
     if not isinstance(config.env, EnvConfig):
         raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
-    return ShieldedPolicy(act, config.env, shield, discrete=agent.discrete, device=agent.device)
+    return config.env
 
 
 def describe_report(report: dict[str, Any]) -> str:

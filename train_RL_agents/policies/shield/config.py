@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from marinenav_env.fields import Settings, setting
+from marinenav_env.fields import Settings, build, setting
+from train_RL_agents.config.files import read_overrides
 
 TRIALS = "docs/results.md"
 CHOICE = "this project"
@@ -38,3 +40,14 @@ class ShieldConfig(Settings):
             "hold_s",
             f"must not exceed horizon_s = {self.horizon_s}",
         )
+
+
+def read_shield(overrides: Sequence[str] | None) -> ShieldConfig | None:
+    """Return the settings that a command line gives as ``KEY=VALUE``; None for no shield.
+
+    Raises:
+        ConfigError: a setting is unknown or wrong.
+    """
+    if overrides is None:
+        return None
+    return build(ShieldConfig, read_overrides(list(overrides)), where="shield")

@@ -59,19 +59,6 @@ def scene_of(
     )
 
 
-def select_rows(scene: Scene, rows: Tensor) -> Scene:
-    """Return the scene of some vessels `[k]` int64."""
-    return Scene(
-        scene.goal.index_select(2, rows),
-        scene.position.index_select(2, rows),
-        scene.velocity.index_select(2, rows),
-        scene.seen_radius.index_select(0, rows),
-        scene.radius.index_select(0, rows),
-        scene.present.index_select(0, rows),
-        scene.vessel.index_select(0, rows),
-    )
-
-
 def start(ego: Tensor, plans: int) -> Motion:
     """Return the motion `[P, N]` at the decision, from own features `[N, 7]`."""
     u, v, yaw, left, right = ego[:, 2:7].t().unsqueeze(1).expand(5, plans, -1).unbind(0)

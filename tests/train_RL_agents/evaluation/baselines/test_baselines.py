@@ -6,11 +6,9 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from marinenav_env.fields import ConfigError
-from marinenav_env.stepper import Stepper
 from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.baselines import orca, sbmpc, vessel
@@ -19,8 +17,6 @@ from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
-
-ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
 
 
 def seen(*objects, goal=(30.0, 0.0), velocity=(0.0, 0.0), thrust=(0.0, 0.0)):
@@ -36,32 +32,6 @@ def success(name, stage, count, monkeypatch):
     make = Evaluation((stage,), (count,), seed=1, config=EnvConfig(), discrete=False)
     (row,) = make.run(Baseline(name).act)
     return row.success
-
-
-def test_the_model_is_the_simulators():
-    """Five random decisions, each predicted from the state before in ten substeps."""
-    env = MarineNavEnv(64, stages=(ALONE,), dtype=torch.float64, seed=3)
-    stepper = Stepper(env, restarts=False)
-    stepper.reset()
-    generator = torch.Generator().manual_seed(0)
-    names = ("vx_water", "vy_water", "yaw_water", "heading", "left_thrust", "right_thrust")
-
-    def state():
-        vx, vy, r, heading, left, right = (env.state.robot_field(name)[0, :64] for name in names)
-        cos, sin = heading.cos(), heading.sin()
-        return [vx * cos + vy * sin, vy * cos - vx * sin, r.clone(), left.clone(), right.clone()]
-
-    for _ in range(5):
-        u, v, r, left, right = state()
-        action = torch.rand(64, 1, 2, generator=generator, dtype=torch.float64) * 2.0 - 1.0
-        stepper.step(action)
-        stepper.advance()
-        thrust = torch.stack((left, right), -1) + vessel.THRUST_CHANGE * action[:, 0]
-        left, right = thrust.clamp(-500.0, 1000.0).unbind(-1)
-        for _ in range(10):
-            u, v, r = vessel.advance(u, v, r, left, right, 0.05)
-        for own, known in zip((u, v, r, left, right), state(), strict=True):
-            torch.testing.assert_close(own, known, rtol=1e-9, atol=1e-9)
 
 
 def test_thrusts_that_hold_a_velocity_leave_it_as_it_is():

@@ -1,0 +1,114 @@
+"""Exports with a shield inside: called as without, and acting as `evaluate.py --shield` does."""
+
+import json
+
+import pytest
+import torch
+
+from marinenav_env.envs.observation import Observation
+from tests.train_RL_agents.policies.shield.test_shield import random_situations
+from tests.train_RL_agents.policy_samples import OUTPUTS, save_policy
+from train_RL_agents import evaluate, export
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.shield.acting import shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.policies.shield.deployed import exchanged
+
+# torch advises against TorchScript, which deployed planners load.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+DETERMINISTIC = [name for name in OUTPUTS if name != "SAC"]
+SETTINGS = ("margin_m=0.5", "closer_m=0.2", "hidden_buoy_m=0.7")
+
+
+def exported(path, *arguments):
+    return export.main(["--checkpoint", str(path), "--format", "torchscript", *arguments])
+
+
+def test_entries_are_exchanged_along_the_axis_of_actions():
+    outputs = torch.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]).expand(2, 2, 3)
+    first, second = torch.tensor([0, 1]), torch.tensor([2, 1])
+    swapped = exchanged(outputs, first, second, -1)
+    assert swapped.tolist() == [[[3.0, 2.0, 1.0], [6.0, 5.0, 4.0]], outputs[1].tolist()]
+    by_row = exchanged(outputs, torch.tensor([0, 1]), torch.tensor([1, 1]), -2)
+    assert by_row.tolist() == [[[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]], outputs[1].tolist()]
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+@torch.no_grad()
+def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
+    """In every situation, one at a time too; what it leaves alone has the bits of the bare file."""
+    path, bare = tmp_path / "policy.pt", tmp_path / "bare.pt"
+    config = save_policy(path, name)
+    assert exported(path, "--output", str(bare)) == 0
+    assert exported(path, "--shield", "margin_m=0.5") == 0
+    assert "shielded, torchscript" in capsys.readouterr().out
+    count = 100  # quantiles take long
+    observation = random_situations(count)
+    agent, _ = load_policy(path)
+    agent.double()
+    guarded = shield_agent(agent, config, ShieldConfig(margin_m=0.5), agent.act)
+    expected = guarded(observation)
+    loaded, known = read_policy(path.with_suffix(".torchscript.pt")), read_policy(bare)
+    assert "margin_m=0.5" in loaded.origin["shield"]
+    assert "shield" not in known.origin
+    found = loaded.agent.act(observation)
+    torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-9)
+    lone = loaded.agent.act(Observation(*(part[7:8] for part in observation)))
+    torch.testing.assert_close(lone, expected[7:8], rtol=0.0, atol=1e-9)
+
+    others = list(agent.actor_inputs().values())
+    arguments = [tuple(observation), *(value.expand(count, -1).double() for value in others)]
+    shielded, plain = (p.agent.actor.module(*arguments) for p in (loaded, known))
+    changed = (expected != agent.act(observation)).reshape(count, -1).any(-1)
+    assert 10 < changed.sum() < count
+    assert torch.equal(shielded[~changed], plain[~changed])
+    differ = (shielded != plain).flatten(1).any(-1)
+    assert torch.equal(differ, changed)
+
+
+@torch.no_grad()
+def test_all_settings_reach_the_file(tmp_path):
+    path = tmp_path / "policy.pt"
+    config = save_policy(path, "DQN")
+    assert exported(path, "--shield", *SETTINGS) == 0
+    agent, _ = load_policy(path)
+    settings = ShieldConfig(margin_m=0.5, closer_m=0.2, hidden_buoy_m=0.7)
+    guarded = shield_agent(agent.double(), config, settings, agent.act)
+    observation = random_situations(200)
+    found, _ = load_policy(path.with_suffix(".torchscript.pt"))
+    assert torch.equal(found.act(observation), guarded(observation))
+
+
+def test_what_cannot_be_exported(tmp_path, capsys):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "SAC")
+    assert exported(path, "--shield") == 1
+    assert "SAC draws its action outside the exported network" in capsys.readouterr().err
+    save_policy(path, "DQN")
+    onnx = ["--checkpoint", str(path), "--format", "onnx", "--shield"]
+    assert export.main(onnx) == 1
+    assert "torch cannot write its plans as ONNX" in capsys.readouterr().err
+    assert exported(path, "--shield", "margin=1") == 1
+    assert "margin" in capsys.readouterr().err
+    save_policy(path, "DQN", stack_k=2)
+    assert exported(path, "--shield") == 1
+    assert "stack_k" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_evaluate_takes_the_file(tmp_path, capsys, short_evaluations):
+    path = tmp_path / "policy.pt"
+    save_policy(path, "DQN")
+    assert exported(path, "--shield", "margin_m=0.6") == 0
+    file, table = path.with_suffix(".torchscript.pt"), tmp_path / "table.json"
+    arguments = ["--checkpoint", str(file), "--episodes", "2"]
+    assert evaluate.main([*arguments, "--json", str(table)]) == 0
+    assert "margin_m=0.6" in capsys.readouterr().out
+    own = ["--checkpoint", str(path), "--episodes", "2", "--shield", "margin_m=0.6"]
+    assert evaluate.main([*own, "--json", str(tmp_path / "own.json")]) == 0
+    rows, known = (json.loads(p.read_text())["stages"] for p in (table, tmp_path / "own.json"))
+    for row, other in zip(rows, known, strict=True):
+        assert row["success"] == other["success"]
+        assert row["mean_time_s"] == other["mean_time_s"]
+    assert evaluate.main([*arguments, "--shield"]) == 1
+    assert "has one inside already" in capsys.readouterr().err
