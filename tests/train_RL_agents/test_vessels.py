@@ -33,15 +33,17 @@ def test_a_vessel_is_named_on_the_command_line_or_in_parts():
 @pytest.mark.parametrize(("name", "agent"), [("otter", "IQN"), ("cybership2", "AC-IQN")])
 def test_train_evaluate_export_and_record(name, agent, tmp_path, capsys):
     run, table = tmp_path / "run", tmp_path / "table.json"
-    arguments = ["--agent", agent, "--output", str(run), *TINY, f"env.vessel={name}"]
+    stage = "evaluation.stages=[[3,0,1,30]]"
+    arguments = ["--agent", agent, "--output", str(run), *TINY, f"env.vessel={name}", stage]
     assert train.main(arguments) == 0
     _, config = load_policy(run)
     assert config.env.vessel == VESSELS[name]
     arguments = ["--checkpoint", str(run), "--episodes", "1", "--json", str(table)]
     assert evaluate.main(arguments) == 0
-    assert len(json.loads(table.read_text())["stages"]) == 6
+    assert len(json.loads(table.read_text())["stages"]) == 1
     exported = tmp_path / "policy.pt"
-    assert export.main(["--checkpoint", str(run), "--output", str(exported)]) == 0
+    arguments = ["--checkpoint", str(run), "--format", "torchscript", "--output", str(exported)]
+    assert export.main(arguments) == 0
     file, figure = tmp_path / "episode.json", tmp_path / "episode.png"
     arguments = ["record", "--checkpoint", str(run), "--output", str(file), "--limit", "20"]
     assert episode.main([*arguments, "--no-noise"]) == 0
