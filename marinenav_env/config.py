@@ -180,9 +180,7 @@ class EnvConfig(VesselTaskConfig):
         return named_numbers(self, without=("perception.radius_kappa",))  # a table of quantiles
 
 
-def named_numbers(
-    config: TaskConfig, without: Collection[str] = ()
-) -> Iterator[tuple[str, float]]:
+def named_numbers(config: TaskConfig, without: Collection[str] = ()) -> Iterator[tuple[str, float]]:
     """(group.name, value) of every number in the groups of a dataclass.
 
     Args:

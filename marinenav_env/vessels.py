@@ -60,7 +60,7 @@ class VesselConfig(Settings):
     x_g: float = further(0.0, unit="m")  # centre of gravity ahead of the origin
     x_uuu: float = further(0.0, unit="N s^3/m^3", high=0.0)  # cubic damping
     cross_flow: float = further(0.0, unit="N s^2/m^3", low=0.0)
-    """Cross-flow drag of a metre of the hull's length: half the density, draught and coefficient."""
+    """Cross-flow drag of a metre of the hull: half the density times draught and coefficient."""
     thruster_spread: float = further(1.0, unit="-", above=0.0)
     """Distance between the thrusters, as a share of the hull's width."""
     transport_term: bool = further(False, unit="-")

@@ -62,7 +62,7 @@ class TwoListObservation(NamedTuple):
 class RayObservation(NamedTuple):
     """What one robot with a range finder sees, for any leading shape, in the body frame.
 
-    With a history of `k` frames the newest frame comes first: rows of the present are `[..., :K, :]`.
+    With a history of `k` frames the newest frame comes first, its rows are `[..., :K, :]`.
     Raw metric units, velocities over ground.
 
     Attributes:

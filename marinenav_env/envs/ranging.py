@@ -144,7 +144,9 @@ def sectors_spec(config: SectorsConfig, *, discrete: bool, stack_k: int = 1) -> 
 def beams_spec(config: BeamsConfig, *, discrete: bool, stack_k: int = 1) -> EnvSpec:
     """Return the description of `BeamsEnv` with these arguments."""
     half = 0.5 * config.perception.range
-    rays = Features(ops.describe("marine_beams").fields("rays"), ("m", "m"), (half, half), BODY_FRAME)
+    rays = Features(
+        ops.describe("marine_beams").fields("rays"), ("m", "m"), (half, half), BODY_FRAME
+    )
     order = "from port to starboard"
     return ranging_spec(config, rays, BEAMS, order, discrete=discrete, stack_k=stack_k)
 

@@ -29,7 +29,7 @@ struct Alone {
     std::printf("\n");
     params = unpack_params<Env, double>(numbers.data());
     for (const char* name : {"worlds", "robots", "frames", "stages"}) tables.set_size(name, 1);
-    for (const char* name : {"buoys", "vortices"}) tables.set_size(name, 0);
+    for (const char* name : {"buoys", "vortices", "scenes"}) tables.set_size(name, 0);
     tables.set_size("stride", kRowAlignment);
     for (const TensorSpecs& specs :
          {Env::state(), Env::tables(), Env::observation(), StepView<double>::specs()}) {

@@ -1,4 +1,4 @@
-"""`docs/adding_a_vessel.md` and `docs/adding_a_disturbance.md`, followed in a copy of the project."""
+"""`docs/adding_a_vessel.md` and `docs/adding_a_disturbance.md`, followed in a copy."""
 
 import math
 import os
@@ -63,7 +63,9 @@ def test_the_skiff_sails(project):
         "print(out.obs.ego[alive][:, 2].max().item(), env.config.vessel.top_speed)\n"
     )
     reached, top = map(float, run(project, program).split())
-    assert top == pytest.approx((math.sqrt(20**2 + 4 * 10 * 160) - 20) / 20)  # 160 N = 20 u + 10 u^2
+    assert top == pytest.approx(
+        (math.sqrt(20**2 + 4 * 10 * 160) - 20) / 20
+    )  # 160 N = 20 u + 10 u^2
     assert reached == pytest.approx(top, abs=0.01)
 
 

@@ -212,7 +212,11 @@ def test_the_face_and_the_description_agree(name):
         (SectorsConfig, {"rays": 181}, r"rays is 181: give 180 or less \[rays\]"),
         (SectorsConfig, {"rays": 3}, r"rays is 3: give 9 or more"),
         (SectorsConfig, {"pooling": "mean"}, "pooling is 'mean': choose one of nearest, feasible"),
-        (SectorsConfig, {"closeness": "square"}, "closeness is 'square': choose one of log, linear"),
+        (
+            SectorsConfig,
+            {"closeness": "square"},
+            "closeness is 'square': choose one of log, linear",
+        ),
         (SectorsConfig, {"passage_margin": -1.0}, r"passage_margin is -1\.0: give 0\.0 or more"),
         (SectorsConfig, {"range": 0.0}, r"range is 0\.0: give more than 0\.0 \[m\]"),
         (BeamsConfig, {"range": math.inf}, "range is inf: give a finite number"),

@@ -40,13 +40,22 @@ def derivative(p: VesselConfig, nu: np.ndarray, tau: np.ndarray) -> np.ndarray:
     damping = -np.array(
         [
             [p.x_u + p.x_uu * abs(u) + p.x_uuu * u**2, 0, 0],
-            [0, p.y_v + p.y_vv * abs(v) + p.y_rv * abs(r), p.y_r + p.y_vr * abs(v) + p.y_rr * abs(r)],
-            [0, p.n_v + p.n_vv * abs(v) + p.n_rv * abs(r), p.n_r + p.n_vr * abs(v) + p.n_rr * abs(r)],
+            [
+                0,
+                p.y_v + p.y_vv * abs(v) + p.y_rv * abs(r),
+                p.y_r + p.y_vr * abs(v) + p.y_rr * abs(r),
+            ],
+            [
+                0,
+                p.n_v + p.n_vv * abs(v) + p.n_rv * abs(r),
+                p.n_r + p.n_vr * abs(v) + p.n_rr * abs(r),
+            ],
         ]
     )
     x = np.linspace(-p.length / 2, p.length / 2, 21)
     strip = -p.cross_flow * (x[1] - x[0]) * np.abs(v + x * r) * (v + x * r)
-    forces = tau + [0, strip.sum(), (x * strip).sum()] - (rigid + added + damping) @ nu
+    cross = np.array([0, strip.sum(), (x * strip).sum()])
+    forces = tau + cross - (rigid + added + damping) @ nu
     return np.linalg.solve(mass(p), forces)
 
 
@@ -73,7 +82,9 @@ def in_the_projects_order(p: VesselConfig, state: np.ndarray, tau: np.ndarray) -
     return state
 
 
-def in_the_body_frame(p: VesselConfig, state: np.ndarray, tau: np.ndarray, time: float) -> np.ndarray:
+def in_the_body_frame(
+    p: VesselConfig, state: np.ndarray, tau: np.ndarray, time: float
+) -> np.ndarray:
     """As the sources integrate: Euler steps of nu and of eta, here of 1 ms; no velocity turned."""
     eta, nu = state[:3].copy(), rotation(state[2]).T @ state[3:]
     for _ in range(round(time / 1e-3)):
@@ -238,4 +249,10 @@ def test_what_depends_on_a_vessel_follows_it():
     assert magnitudes["otter"] == pytest.approx((0.9, 0.9, 0.2, 59.84, 59.84))
     assert magnitudes["cybership2"] == (0.2, 0.2, 0.04, 0.5, 0.5)
     assert of["heron"].observation.own_radius == HERON.radius
-    assert of["heron"].action.meaning["left_thrust_rates_n_per_s"] == (0.0, -10.0, -20.0, 10.0, 20.0)
+    assert of["heron"].action.meaning["left_thrust_rates_n_per_s"] == (
+        0.0,
+        -10.0,
+        -20.0,
+        10.0,
+        20.0,
+    )

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from marinenav_env.vessels import VesselConfig
 
-
 STRIPS = 21  # of the cross-flow drag
 RV, UR = 10, 12  # places of the terms r v and u r in `accelerations`
 
@@ -114,7 +113,6 @@ class VesselModel(nn.Module):
             motion.left,
             motion.right,
         )
-
 
     def cross_flow(self, v: Tensor, r: Tensor) -> list[Tensor]:
         """Return what the strips resist, and its moment (`csrc/marine/vessels/hull_terms.h`)."""
