@@ -29,6 +29,7 @@ from marinenav_env.episodes.schema import (
     SELF_FEATURES,
     VESSELS,
     VORTICES,
+    vessel_keys,
 )
 from marinenav_env.fields import ConfigError
 from marinenav_env.files import read_parsed, write_atomically
@@ -173,7 +174,8 @@ def checked_episode(data: Any, source: str, name: str = "") -> Episode:
     for key, table, length in (("cores", VORTICES, "C"), ("obstacles", BUOYS, "B")):
         check.section(f"env.{key}", env[key], table, {length: None})
     lengths = {"R": env["num_robots"]}
-    check.section("robots", robots, VESSELS | MISSIONS, lengths, ("perception", *HISTORIES))
+    keys = vessel_keys("vessel" in robots) | MISSIONS
+    check.section("robots", robots, keys, lengths, ("perception", *HISTORIES))
     check.section("robots.perception", robots["perception"], PERCEPTION, lengths)
     check.histories(robots, env["num_robots"])
     check.vessels(robots)

@@ -193,7 +193,8 @@ class TrainConfig(Settings):
     """Everything that decides a training run."""
 
     task: str = setting("marine", unit="-", source=CHOICE, choices=TASKS)
-    """The environment: that of the RA-L paper, of ICRA 2024, or a classic one of Gymnasium."""
+    """The environment: that of the RA-L paper, with its sensor or a range finder, that of ICRA
+    2024, or a classic one of Gymnasium."""
     agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
     seed: int = setting(0, unit="-", source=CHOICE, low=0)
     device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
