@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SLOW = (
     "tests/marinenav_env/kernel/test_core.py",
     "tests/scripts/bench/test_processes.py::test_the_script",
+    "tests/scripts/checks/test_fuzz.py::test_a_short_form",
     "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
     "tests/scripts/checks/test_kill_check.py::test_kills",
     "tests/test_build.py",

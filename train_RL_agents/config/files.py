@@ -67,6 +67,22 @@ def load_config(
     if path is not None:
         layers.append(_read(Path(path)))
     layers.append(read_overrides(overrides))
+    for key, option in {"agent": agent, "task": task}.items():
+        given = layers[-1].get(key, option)
+        if option is not None and given != option:
+            raise ConfigError(f"{key} is {given!r}: --{key} says {option!r}, give one of them")
+    try:
+        return _merged(layers, agent, task)
+    except ConfigError:
+        if path is not None:
+            _check_alone(Path(path))
+        raise
+
+
+def _merged(
+    layers: Sequence[dict[str, Any]], agent: str | None, task: str | None
+) -> tuple[TrainConfig, tuple[int, ...], str | None]:
+    """Return what `load_config` does, of what the files and the command line hold."""
     name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
     _check_agent(name)
     layers = [_read(_agent_file(name)), *layers]
@@ -87,6 +103,18 @@ def load_config(
     return config_from_plain(values), seeds, output
 
 
+def _check_alone(path: Path) -> None:
+    """Check a file of settings without what is given besides, to name it where it is at fault.
+
+    Raises:
+        ConfigError: it is.
+    """
+    try:
+        _merged([_read(path)], None, None)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
 def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     """Build a `TrainConfig` from nested dictionaries, as `fields.plain` gives them.
 
@@ -103,6 +131,18 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     require(known, "task", task, f"choose one of {', '.join(TASKS)}")
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
+
+
+def config_of_file(values: Any, path: Path) -> TrainConfig:
+    """Build a `TrainConfig` from what a file holds.
+
+    Raises:
+        ConfigError: as `config_from_plain`; the message names the file too.
+    """
+    try:
+        return config_from_plain(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path} holds settings of no use: {error}") from error
 
 
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
@@ -159,7 +199,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
-        return _from_published(values)
+        try:
+            return _from_published(values)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
     return with_present_keys(values)
 
 
@@ -178,7 +221,7 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
             raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")
     try:
         values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
-    except (ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+    except (ValueError, TypeError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise ConfigError(f"{reprlib.repr(overrides)} cannot be read: {error}") from error
     return with_present_keys(values)
 

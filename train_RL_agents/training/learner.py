@@ -186,4 +186,5 @@ class Learner:
         spec = self.agent.spec
         action = ((), torch.int64) if spec.action.discrete else ((spec.action.size,), torch.float32)
         grid = self.config.worlds, self.env.robots
-        return TransitionLayout(*grid, spec.observation.shapes, *action)
+        choices = spec.action.size if spec.action.discrete else None
+        return TransitionLayout(*grid, spec.observation.shapes, *action, choices=choices)
