@@ -34,6 +34,8 @@ PUBLISHED_KEYS = (
     "eval_schedule",
     "imitation_learning",
 )
+OF_OMEGACONF = (ValueError, TypeError, LookupError, RecursionError)
+"""What OmegaConf raises of overrides that contradict each other, besides its own errors."""
 SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis")
 
 
@@ -220,9 +222,14 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         if "=" not in override or override.startswith(("-", "=")):
             raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")
     try:
-        values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
-    except (ValueError, TypeError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)), resolve=True)
+    except (*OF_OMEGACONF, OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"{reprlib.repr(overrides)} cannot be read: {error}") from error
+    keys = [override.partition("=")[0] for override in overrides]
+    for key, override in zip(keys, overrides, strict=True):
+        below = next((other for other in keys if other.startswith(f"{key}.")), None)
+        if below and not override.partition("=")[2].lstrip().startswith("{"):
+            raise ConfigError(f"{override!r} gives {key} a value, and {below} a section: give one")
     return with_present_keys(values)
 
 

@@ -263,6 +263,8 @@ def same(given: Any, held: Any) -> bool:
     if dataclasses.is_dataclass(held):
         if isinstance(given, Mapping):
             return all(same(value, getattr(held, key)) for key, value in given.items())
+        if not isinstance(given, list | tuple):
+            return False
         given, held = list(given), [getattr(held, f.name) for f in dataclasses.fields(held)]
     if isinstance(held, tuple | list):
         entries = given if isinstance(given, tuple | list) else [given]
@@ -285,7 +287,9 @@ def changed_silently(case: Case, config: TrainConfig) -> str | None:
         return None
     known = leaves(config)
     for key, value in case.changes.items():
-        parsed = case.route == "command line" and isinstance(value, str | dict | list)
+        # Text is YAML there; in a file what PyYAML writes bare (1e3) may read as a number.
+        parsed = case.route == "command line" and isinstance(value, dict | list)
+        parsed |= case.route in ("command line", "file") and isinstance(value, str)
         default = value is None and dataclasses.is_dataclass(known.get(key, (None,) * 3)[2])
         within = any(key.startswith(f"{other}.") for other in case.changes)
         if key not in known or parsed or default or within or "${" in str(value):

@@ -257,6 +257,9 @@ def test_a_file_at_fault_is_named_and_others_are_not(tmp_path):
     ("overrides", "message"),
     [
         (["env=[]", "env.vessel.mass=1"], "cannot be read"),
+        (["env=[]", "env.0=1"], "cannot be read"),
+        (["worlds=${x}"], "cannot be read: Interpolation key 'x' not found"),
+        (["log=8", "log.interval_steps=1"], "'log=8' gives log a value, and log.interval_steps a"),
         (["evaluation.stages=[]"], r"evaluation.stages is \(\): give at least one stage"),
     ],
 )
@@ -268,6 +271,8 @@ def test_overrides_without_sense_are_named(overrides, message):
 def test_a_part_made_of_something_else_is_named_in_python_too():
     with pytest.raises(ConfigError, match=r"TrainConfig.env is \[\]: give 12 values"):
         TrainConfig(env=[])
+    with pytest.raises(ConfigError, match=r"TrainConfig.worlds is 1000.*: its size is beyond"):
+        TrainConfig(worlds=10**400)
     with pytest.raises(ConfigError, match=r"TrainConfig.algorithm is 5: give a section"):
         TrainConfig(algorithm=5)
     assert TrainConfig(env={"vessel": {"mass": 500.0}}).env.episode.max_steps == 300
