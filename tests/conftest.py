@@ -14,6 +14,7 @@ SLOW = (
     "tests/scripts/checks/test_fuzz.py::test_a_short_form",
     "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
     "tests/scripts/checks/test_kill_check.py::test_kills",
+    "tests/scripts/checks/test_mutants.py::test_a_mutant_is",
     "tests/test_build.py",
     "tests/test_cuda_objects.py",
     "tests/test_examples.py::test_an_example",
