@@ -127,6 +127,17 @@ def train_one(
         raise EndedRunError(f"{reason}\n{saved}") from error
 
 
+def note_on_curve(config: TrainConfig) -> str | None:
+    """Return what to say of a run that is evaluated once; its curve is a point."""
+    interval = config.evaluation.interval_steps
+    if config.total_steps > interval:
+        return None
+    return (
+        f"note: evaluation.interval_steps is {interval}, so this run of {config.total_steps} steps "
+        "is evaluated at its end only; lower it for a curve"
+    )
+
+
 def train_here(
     config: TrainConfig, output_dir: Path, processes: Processes, resumed: Path | None
 ) -> None:
@@ -142,6 +153,8 @@ def train_here(
         trainer.resume(resumed)
     if processes.first:
         write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
+        if note := note_on_curve(config):
+            print(note, file=sys.stderr)
 
     def conclude(results: list[Row], receiver: AnalysisReceiver) -> None:
         """Print the table, and draw the trajectories of a task that has a map."""
