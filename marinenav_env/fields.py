@@ -99,7 +99,7 @@ class Settings:
         for field, hint in _fields(kind):
             value = getattr(self, field.name)
             name = f"{kind.__name__}.{field.name}"
-            if type(value) is not hint:
+            if type(value) is not hint or hint is int:  # Python's integers have any size
                 value = convert(hint, value, where=name)
                 object.__setattr__(self, field.name, value)
             if field.metadata and value is not None:

@@ -32,7 +32,7 @@ from marinenav_env.episodes.schema import (
     vessel_keys,
 )
 from marinenav_env.fields import ConfigError
-from marinenav_env.files import read_parsed, write_atomically
+from marinenav_env.files import parse_json, read_parsed, write_atomically
 
 TRAJECTORY_COLUMNS = (
     *("x", "y", "theta"),
@@ -130,7 +130,7 @@ def read_episode(path: str | os.PathLike[str]) -> Episode:
     """
     path = Path(path)
     shown = f"{WHAT} {str(path)!r}"
-    data = read_parsed(path, json.loads, "give the path of a readable file", WHAT)
+    data = read_parsed(path, parse_json, "give the path of a readable file", WHAT)
     return checked_episode(data, shown, path.name)
 
 

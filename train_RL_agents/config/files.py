@@ -34,6 +34,8 @@ PUBLISHED_KEYS = (
     "eval_schedule",
     "imitation_learning",
 )
+OF_OMEGACONF = (ValueError, TypeError, LookupError, RecursionError)
+"""What OmegaConf raises of overrides that contradict each other, besides its own errors."""
 SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis")
 
 
@@ -69,6 +71,22 @@ def load_config(
     if path is not None:
         layers.append(_read(Path(path)))
     layers.append(read_overrides(overrides))
+    for key, option in {"agent": agent, "task": task}.items():
+        given = layers[-1].get(key, option)
+        if option is not None and given != option:
+            raise ConfigError(f"{key} is {given!r}: --{key} says {option!r}, give one of them")
+    try:
+        return _merged(layers, agent, task)
+    except ConfigError:
+        if path is not None:
+            _check_alone(Path(path))
+        raise
+
+
+def _merged(
+    layers: Sequence[dict[str, Any]], agent: str | None, task: str | None
+) -> tuple[TrainConfig, tuple[int, ...], str | None]:
+    """Return what `load_config` does, of what the files and the command line hold."""
     name = agent or _last(layers, "agent", TrainConfig.agent)
     _check_agent(name)
     task = task or _last(layers, "task", TrainConfig.task)
@@ -89,6 +107,18 @@ def load_config(
     return config_from_plain(values), seeds, output
 
 
+def _check_alone(path: Path) -> None:
+    """Check a file of settings without what is given besides, to name it where it is at fault.
+
+    Raises:
+        ConfigError: it is.
+    """
+    try:
+        _merged([_read(path)], None, None)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
 def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     """Build a `TrainConfig` from nested dictionaries, as `fields.plain` gives them.
 
@@ -104,6 +134,18 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     _check_task(task)
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
+
+
+def config_of_file(values: Any, path: Path) -> TrainConfig:
+    """Build a `TrainConfig` from what a file holds.
+
+    Raises:
+        ConfigError: as `config_from_plain`; the message names the file too.
+    """
+    try:
+        return config_from_plain(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path} holds settings of no use: {error}") from error
 
 
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
@@ -175,7 +217,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
-        return _from_published(values)
+        try:
+            return _from_published(values)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
     return with_present_keys(values)
 
 
@@ -193,9 +238,14 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         if "=" not in override or override.startswith(("-", "=")):
             raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")
     try:
-        values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
-    except (ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)), resolve=True)
+    except (*OF_OMEGACONF, OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"{reprlib.repr(overrides)} cannot be read: {error}") from error
+    keys = [override.partition("=")[0] for override in overrides]
+    for key, override in zip(keys, overrides, strict=True):
+        below = next((other for other in keys if other.startswith(f"{key}.")), None)
+        if below and not override.partition("=")[2].lstrip().startswith("{"):
+            raise ConfigError(f"{override!r} gives {key} a value, and {below} a section: give one")
     return with_present_keys(values)
 
 

@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from marinenav_env.envs.scenes import SceneStage
-from marinenav_env.fields import plain
+from marinenav_env.fields import build, plain
 from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
@@ -368,7 +368,8 @@ class TorchRLTrainer:
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])
-            self.counters, self.started = Counters(**own["counters"]), True
+            self.counters = build(Counters, own["counters"], where="counters")
+            self.started = True
         except checkpoint.FOREIGN as error:
             raise CheckpointError(f"{path} does not fit its settings: {error}") from error
         if own["learner"]["replay"] is None:
