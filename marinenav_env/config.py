@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -177,18 +177,23 @@ class EnvConfig(VesselTaskConfig):
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""
-        for name, number in named_numbers(self):
-            if name != "perception.radius_kappa":  # reaches the core as a table of quantiles
-                yield name, number
+        return named_numbers(self, without=("perception.radius_kappa",))  # a table of quantiles
 
 
-def named_numbers(config: TaskConfig) -> Iterator[tuple[str, float]]:
-    """(group.name, value) of every number in the groups of a dataclass."""
+def named_numbers(config: TaskConfig, without: Collection[str] = ()) -> Iterator[tuple[str, float]]:
+    """(group.name, value) of every number in the groups of a dataclass.
+
+    Args:
+        config: of the task.
+        without: names of those that the core knows in another form; it knows no vessel's name.
+    """
     for group in dataclasses.fields(config):
         part = getattr(config, group.name)
         for entry in dataclasses.fields(part):
             value = getattr(part, entry.name)
             name = f"{group.name}.{entry.name}"
+            if name in without or name == "vessel.name":
+                continue
             if isinstance(value, str):  # the core counts choices from 0
                 value = entry.metadata["choices"].index(value)
             if isinstance(value, tuple):

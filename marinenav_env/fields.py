@@ -17,7 +17,7 @@ import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 PUBLISHED = "published simulator"
 """Source of a value: see `marinenav_env.config`."""
@@ -79,7 +79,14 @@ def setting(
 
 
 class Settings:
-    """Base of the frozen dataclasses here: checks itself when built."""
+    """Base of the frozen dataclasses here: checks itself when built.
+
+    Attributes:
+        presets: instances with a field `name`, which plain data may give for the whole section, or
+            among other values to give what these leave out.
+    """
+
+    presets: ClassVar[Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:
         """Convert every field to its annotated type, and check it and what fields say together.
@@ -92,7 +99,7 @@ class Settings:
         for field, hint in _fields(kind):
             value = getattr(self, field.name)
             name = f"{kind.__name__}.{field.name}"
-            if type(value) is not hint:
+            if type(value) is not hint or hint is int:  # Python's integers have any size
                 value = convert(hint, value, where=name)
                 object.__setattr__(self, field.name, value)
             if field.metadata and value is not None:
@@ -168,7 +175,8 @@ def build(
 
     Args:
         kind: the dataclass.
-        values: a mapping of field names, a list of the fields in order, or an instance of ``kind``.
+        values: a mapping of field names, a list of the fields in order, the name of one of the
+            presets of ``kind``, or an instance of ``kind``.
         where: dotted name of this part, for messages; empty at the root.
         concrete: for fields declared with a base class, the class to build, by field name.
         base: an instance of ``kind`` that gives what ``values`` leaves out; None takes the
@@ -179,6 +187,9 @@ def build(
     """
     if isinstance(values, kind):
         return values
+    presets: Mapping[str, Any] = getattr(kind, "presets", {})
+    if isinstance(values, str) and presets:
+        values = {"name": values}
     hints = {**{field.name: hint for field, hint in _fields(kind)}, **(concrete or {})}
     names = list(hints)
     if isinstance(values, list | tuple):
@@ -199,6 +210,10 @@ def build(
         if key not in names:
             known = dotted_keys(kind, concrete=concrete)
             raise ConfigError(_unknown(key, where, known))
+    name = values.get("name", getattr(base, "name", None)) if presets else None
+    if name != getattr(base, "name", None) and isinstance(name, str):
+        require(name in presets, _join(where, "name"), name, f"choose one of {_listed(presets)}")
+        base = presets[name]
     bases = {field.name: _default(field) for field in dataclasses.fields(kind)}
     if base is not None:
         bases = {name: getattr(base, name) for name in names}

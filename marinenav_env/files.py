@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +64,7 @@ def read_parsed(path: Path, parse: Callable[[str], Any], remedy: str, what: str 
 
     Args:
         path: the file.
-        parse: of its text, for example `json.loads`; whatever it raises is damage of the file.
+        parse: of its text, for example `parse_json`; whatever it raises is damage of the file.
         remedy: what to do about a file that is of no use.
         what: kind of the file, for the message.
 
@@ -82,6 +83,22 @@ def read_parsed(path: Path, parse: Callable[[str], Any], remedy: str, what: str 
         return parse(text)
     except Exception as error:  # parsers raise many kinds, RecursionError among them
         raise ConfigError(f"{shown} is damaged ({error}): {remedy}") from error
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: it is none, or holds a whole number that no float holds.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(text, parse_int=_bounded)
+
+
+def _bounded(digits: str) -> int:
+    if not math.isfinite(float(digits)):
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
 
 
 def set_aside(path: Path) -> Path:

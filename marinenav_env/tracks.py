@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.spec import tuple_like
@@ -187,7 +186,7 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         return rows[..., :worlds].permute(2, 1, 0).where(there[..., None], 0.0).contiguous()
 
     disturbances: dict[str, Tensor] = {}
-    if isinstance(env.config, EnvConfig):
+    if {"wind", "stream"} <= state.named().keys():
         wind = state.field("wind", "speed") * state.wind[1:3]
         rows = {"stream": state.stream, "wind": wind}
         disturbances = {name: row[:, :worlds].T.contiguous() for name, row in rows.items()}

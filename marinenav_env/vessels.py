@@ -1,13 +1,15 @@
 """Vessels: the parameters of their hull, thrusters and time step.
 
-A second vessel is a dataclass beside this one, whose fields its model in the core packs by name.
+`VESSELS` holds those that a configuration may name, as in ``env.vessel=otter``.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from marinenav_env.fields import PUBLISHED, Settings, setting
 
@@ -18,10 +20,17 @@ MOST_SUBSTEPS = 2**24
 wamv = functools.partial(setting, source=PUBLISHED)
 
 
+further = functools.partial(setting, source="of further vessels: docs/physics.md")
+
+
 @dataclass(frozen=True)
 class VesselConfig(Settings):
-    """WAM-V 16, 3-DOF manoeuvring model after Fossen ch. 6.5."""
+    """3-DOF manoeuvring model after Fossen ch. 6.5 with two thrusters; by default the WAM-V 16."""
 
+    presets: ClassVar[Mapping[str, Any]] = {}
+
+    name: str = wamv("wamv16", unit="-")
+    """Of the vessel whose values the fields have that are not given."""
     dt: float = wamv(0.05, unit="s", above=0.0)  # Euler substep
     substeps: int = wamv(10, unit="substeps", low=1, high=MOST_SUBSTEPS)  # a decision
     length: float = wamv(5.0, unit="m", above=0.0)
@@ -48,6 +57,15 @@ class VesselConfig(Settings):
     n_vv: float = wamv(0.0, unit="N s^2/m")
     n_rv: float = wamv(0.0, unit="N s^2")
     n_vr: float = wamv(0.0, unit="N s^2")
+    x_g: float = further(0.0, unit="m")  # centre of gravity ahead of the origin
+    x_uuu: float = further(0.0, unit="N s^3/m^3", high=0.0)  # cubic damping
+    cross_flow: float = further(0.0, unit="N s^2/m^3", low=0.0)
+    """Cross-flow drag of a metre of the hull: half the density times draught and coefficient."""
+    thruster_spread: float = further(1.0, unit="-", above=0.0)
+    """Distance between the thrusters, as a share of the hull's width."""
+    transport_term: bool = further(False, unit="-")
+    """Take the turning of the body frame out of the acceleration, since the velocity is kept in the
+    world frame; the published simulator leaves it in."""
     min_thrust: float = wamv(-500.0, unit="N")  # each thruster
     max_thrust: float = wamv(1000.0, unit="N")
     max_thrust_rate: float = wamv(1000.0, unit="N/s")  # at continuous action 1
@@ -58,6 +76,11 @@ class VesselConfig(Settings):
 
     def check(self) -> None:
         """Refuse a mass matrix without a positive definite inverse, and thrusts without a range."""
+        self.require(
+            self.name in (self.presets or [self.name]),
+            "name",
+            f"choose one of {', '.join(self.presets)}",
+        )
         self.require(
             self.mass > max(self.x_dot_u, self.y_dot_v),
             "mass",
@@ -70,6 +93,13 @@ class VesselConfig(Settings):
             "y_dot_r",
             f"y_dot_r * n_dot_v (n_dot_v = {self.n_dot_v!r}) must be below (mass - y_dot_v) *"
             f" (izz - n_dot_r) = {sway_yaw!r}, or the mass matrix is singular or indefinite",
+        )
+        moved = self.mass * self.x_g
+        self.require(
+            sway_yaw > (self.y_dot_r - moved) * (self.n_dot_v - moved),
+            "x_g",
+            f"(mass * x_g)^2 = {moved**2:g} must be well below (mass - y_dot_v) * (izz - n_dot_r) ="
+            f" {sway_yaw:g}, or the mass matrix is singular or indefinite; izz is about the origin",
         )
         for name, damping, inertia in (
             ("x_u", self.x_u, self.mass - self.x_dot_u),
@@ -87,3 +117,133 @@ class VesselConfig(Settings):
             "min_thrust",
             f"must be below max_thrust = {self.max_thrust}",
         )
+
+    @property
+    def top_speed(self) -> float:
+        """Speed straight ahead at full thrust, m/s; infinite without damping."""
+        return _balance(2.0 * self.max_thrust, -self.x_u, -self.x_uu, -self.x_uuu)
+
+    @property
+    def top_yaw_rate(self) -> float:
+        """Yaw rate at opposite full thrusts without sway, rad/s; infinite without damping."""
+        lever = 0.5 * self.width * self.thruster_spread
+        strips = self.cross_flow * self.length**4 / 32.0  # of cross-flow, the integral of |x|^3
+        moment = lever * (self.max_thrust - self.min_thrust)
+        return _balance(moment, -self.n_r, strips - self.n_rr, 0.0)
+
+
+def _balance(force: float, linear: float, quadratic: float, cubic: float) -> float:
+    """Return the positive speed at which damping equals a force, by bisection."""
+    if linear <= 0.0 and quadratic <= 0.0 and cubic <= 0.0:
+        return math.inf
+    low, high = 0.0, 1.0
+
+    def damping(speed: float) -> float:
+        return (linear + (quadratic + cubic * speed) * speed) * speed
+
+    while damping(high) < force:
+        high *= 2.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if damping(middle) < force else (low, middle)
+    return low
+
+
+def _rates(largest: float) -> dict[str, Any]:
+    """Return the thrust rates of a vessel, N/s: its discrete choices are those of the WAM-V 16."""
+    choices = tuple(share * largest for share in (0.0, -0.5, -1.0, 0.5, 1.0))
+    return {
+        "max_thrust_rate": largest,
+        "left_thrust_rates": choices,
+        "right_thrust_rates": choices,
+    }
+
+
+OTTER_DRAUGHT = 80.0 / 1025.0 / (2.0 * 0.4 * 0.25 * 2.0)  # m, 80 kg on two pontoons
+OTTER = VesselConfig(
+    name="otter",
+    length=2.0,
+    width=1.08,
+    radius=0.5 * math.hypot(2.0, 1.08),
+    mass=80.0,  # 55 kg and 25 kg of payload
+    izz=16.97788,  # about the origin
+    x_g=0.153125,
+    x_dot_u=-5.5,
+    y_dot_v=-82.5,
+    n_dot_r=-25.67357,
+    x_u=-77.55443,
+    x_uu=0.0,
+    y_v=-162.5,
+    y_vv=0.0,
+    n_r=-42.65145,
+    n_rr=-426.5145,
+    cross_flow=0.5 * 1026.0 * OTTER_DRAUGHT * 1.0042,
+    thruster_spread=2.0 * 0.395 / 1.08,
+    transport_term=True,
+    min_thrust=-66.71,
+    max_thrust=119.68,
+    **_rates(120.0),
+)
+"""Maritime Robotics Otter (PythonVehicleSimulator c717e07, otter.py, surge, sway and yaw of it)."""
+
+CYBERSHIP2 = VesselConfig(
+    name="cybership2",
+    length=1.255,
+    width=0.29,
+    radius=0.5 * math.hypot(1.255, 0.29),
+    mass=23.8,
+    izz=1.76,
+    x_g=0.046,
+    x_dot_u=-2.0,
+    y_dot_v=-10.0,
+    n_dot_r=-1.0,
+    x_u=-0.72253,
+    x_uu=-1.32742,
+    x_uuu=-5.86643,
+    y_v=-0.88965,
+    y_vv=-36.47287,
+    y_rv=-0.805,
+    y_r=-7.25,
+    y_vr=-0.845,
+    y_rr=-3.45,
+    n_v=0.0313,
+    n_vv=3.95645,
+    n_rv=0.13,
+    n_r=-1.9,
+    n_vr=0.08,
+    n_rr=-0.75,
+    thruster_spread=0.2 / 0.29,
+    transport_term=True,
+    min_thrust=-0.5,
+    max_thrust=1.0,
+    **_rates(1.0),
+)
+"""CyberShip II (Skjetne et al. 2004, as in TUD_RL 92a34ba, CybershipII.py). Its thrusters are an
+estimate: two of them give gym-auv's largest thrust, 2 N, and moment, 0.15 N m."""
+
+HERON = VesselConfig(
+    name="heron",
+    length=1.3,
+    width=1.0,
+    radius=0.5 * math.hypot(1.3, 1.0),
+    mass=35.96,
+    izz=35.96 * (1.3**2 + 1.0**2) / 12.0,  # of a plate: none was traced
+    x_dot_u=0.0,
+    n_dot_r=0.0,
+    x_u=0.0,
+    x_uu=-17.2576,
+    y_v=-99.99,
+    y_vv=-99.99,
+    n_r=-0.83,
+    n_rr=-17.336,
+    thruster_spread=0.75,  # an estimate: none was traced
+    transport_term=True,
+    min_thrust=-5.0,
+    max_thrust=24.0,
+    **_rates(20.0),
+)
+"""Clearpath Heron, before: Kingfisher (RANS b3a6770, the hydrodynamics of its IROS 2024 study)."""
+
+VESSELS = {vessel.name: vessel for vessel in (VesselConfig(), OTTER, CYBERSHIP2, HERON)}
+"""Vessels by the name that a configuration may give."""
+VesselConfig.presets = VESSELS

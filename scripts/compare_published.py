@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from train_RL_agents.policies.published import ComparisonError, comparison_table
+from train_RL_agents.policies.comparison import ComparisonError, comparison_table
 
 FIGURES = Path(__file__).resolve().parents[1] / "tests/reference/published_success.json"
 

@@ -10,9 +10,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 SLOW = (
     "tests/marinenav_env/kernel/test_core.py",
+    "tests/marinenav_env/test_adding_to_the_core.py::test_names",
+    "tests/marinenav_env/test_adding_to_the_core.py::test_the_punt",
+    "tests/marinenav_env/test_adding_to_the_core.py::test_the_tow",
     "tests/scripts/bench/test_processes.py::test_the_script",
+    "tests/scripts/checks/test_fuzz.py::test_a_short_form",
     "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
     "tests/scripts/checks/test_kill_check.py::test_kills",
+    "tests/scripts/checks/test_mutants.py::test_a_mutant_is",
     "tests/test_build.py",
     "tests/test_cuda_objects.py",
     "tests/test_examples.py::test_an_example",
@@ -27,12 +32,14 @@ SLOW = (
     "tests/train_RL_agents/policies/test_planner_node.py",
     "tests/train_RL_agents/run/test_checkpoint.py::test_kill",
     "tests/train_RL_agents/run/test_resume.py",
+    "tests/train_RL_agents/test_ranging.py::test_train",
     "tests/train_RL_agents/test_train.py::test_a_resumed",
     "tests/train_RL_agents/test_train.py::test_a_setting",
     "tests/train_RL_agents/test_train.py::test_a_signal",
     "tests/train_RL_agents/test_train.py::test_a_sweep",
     "tests/train_RL_agents/test_train.py::test_sweep",
     "tests/train_RL_agents/test_train.py::test_tensorboard",
+    "tests/train_RL_agents/test_vessels.py::test_train",
     "tests/train_RL_agents/training/test_fake_gpu.py",
 )
 """Beginnings of the names of tests that compile, train long or start processes; `make check` leaves

@@ -36,6 +36,7 @@ TRAINING = [
     "evaluation.final_episodes=1",
     "env.episode.max_steps=30",
     "algorithm.encoder=published",
+    "curriculum.hull_margin=0",
     "algorithm.autocast=false",
     "stack_k=1",
 ]

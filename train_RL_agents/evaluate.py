@@ -15,7 +15,7 @@ from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, s
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.figures import draw_trajectories
-from train_RL_agents.evaluation.report.page import check_folder, write_report
+from train_RL_agents.evaluation.report.page import check_folder, read_records, write_report
 from train_RL_agents.run.checkpoint import CheckpointError
 
 
@@ -81,6 +81,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="write a page about all these policies into this folder: index.html, which needs no "
         "network",
     )
+    for name, what in (("runs", "FOLDER"), ("benchmarks", "FILE")):
+        parser.add_argument(
+            f"--report-{name}",
+            nargs="+",
+            default=[],
+            metavar=what,
+            help={
+                "runs": "show these trainings on the page too: runs, or sweeps over seeds",
+                "benchmarks": "show these records of bench.py --json on the page too",
+            }[name],
+        )
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     rest, settings = split_settings(arguments)
@@ -93,6 +104,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             parser.error(f"{option} is {path!r}: its folder is missing, make it")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
+    if (namespace.report_runs or namespace.report_benchmarks) and not namespace.report:
+        parser.error("--report-runs and --report-benchmarks go with --report: name its folder")
     for name in ("against", "picture"):
         if getattr(namespace, name) and len(namespace.checkpoint) > 1:
             parser.error(f"--{name} goes with one --checkpoint, not {len(namespace.checkpoint)}")
@@ -106,9 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console = Console()
         if parsed.report:
             check_folder(Path(parsed.report))
+        more = read_records(parsed.report_runs, parsed.report_benchmarks)
         policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
         first = policies[0]
-        tables = [policy.as_json() for policy in policies]
+        tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]
         if parsed.picture:
             config = first.evaluated.config
             draw_trajectories(first.agent, config, parsed.seed, Path(parsed.picture))
@@ -121,7 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.report:
             device = choose_device(parsed.device)
             pages = [policy.evaluated for policy in policies]
-            print(write_report(Path(parsed.report), pages, seed=parsed.seed, device=device))
+            facts = {"seed": parsed.seed, "device": device, "more": more}
+            print(write_report(Path(parsed.report), pages, **facts))
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

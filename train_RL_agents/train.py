@@ -19,7 +19,7 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands.options import SHARE, add_world_options, world_settings
-from train_RL_agents.config.files import config_from_plain, load_config, presets, with_overrides
+from train_RL_agents.config.files import config_of_file, load_config, presets, with_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
@@ -32,9 +32,15 @@ from train_RL_agents.run import checkpoint, multi_seed
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.ending import EndedRunError, failure_of_machine, output_may_close
 from train_RL_agents.run.lock import sole_use
-from train_RL_agents.run.provenance import RUN, ended_at_once, read_run_record, write_run_record
+from train_RL_agents.run.provenance import (
+    EVALUATION,
+    RUN,
+    ended_at_once,
+    read_run_record,
+    write_run_record,
+)
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
-from train_RL_agents.training.trainer import EVALUATION, TorchRLTrainer
+from train_RL_agents.training.trainer import TorchRLTrainer
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
 OF_THE_MACHINE = "threads="
@@ -121,6 +127,17 @@ def train_one(
         raise EndedRunError(f"{reason}\n{saved}") from error
 
 
+def note_on_curve(config: TrainConfig) -> str | None:
+    """Return what to say of a run that is evaluated once; its curve is a point."""
+    interval = config.evaluation.interval_steps
+    if config.total_steps > interval:
+        return None
+    return (
+        f"note: evaluation.interval_steps is {interval}, so this run of {config.total_steps} steps "
+        "is evaluated at its end only; lower it for a curve"
+    )
+
+
 def train_here(
     config: TrainConfig, output_dir: Path, processes: Processes, resumed: Path | None
 ) -> None:
@@ -136,6 +153,8 @@ def train_here(
         trainer.resume(resumed)
     if processes.first:
         write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
+        if note := note_on_curve(config):
+            print(note, file=sys.stderr)
 
     def conclude(results: list[Row], receiver: AnalysisReceiver) -> None:
         """Print the table, and draw the trajectories of a task that has a map."""
@@ -240,12 +259,12 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
     noted = multi_seed.read_sweep(path)
     if noted is not None:
         seeds, values = noted
-        config = _with_flags(config_from_plain(values), arguments)
+        config = _with_flags(config_of_file(values, path / multi_seed.SWEEP), arguments)
         configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
         train_seeds(configs, path, processes)
         return
     if ended_at_once(path):
-        config = config_from_plain(read_run_record(path)["config"])
+        config = config_of_file(read_run_record(path)["config"], path / RUN)
         train_one(_with_flags(config, arguments), path, processes)
         return
     newest = checkpoint.newest(path)
@@ -253,7 +272,7 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
     if (output_dir / EVALUATION).exists() and path.is_dir():
         print(f"complete already: {output_dir / EVALUATION}")
         return
-    config = config_from_plain(checkpoint.load_run(newest)["config"])
+    config = config_of_file(checkpoint.load_run(newest)["config"], newest)
     train_one(_with_flags(config, arguments), output_dir, processes, newest)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 IDS = {
     "marinenav/Marine-v0": "marine",
     "marinenav/Icra2024-v0": "icra2024",
+    "marinenav/MarineSectors-v0": "marine_sectors",
+    "marinenav/MarineBeams-v0": "marine_beams",
     "marinenav/CartPole-v1": "cartpole",
     "marinenav/Pendulum-v1": "pendulum",
     "marinenav/MountainCar-v0": "mountain_car",

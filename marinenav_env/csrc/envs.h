@@ -7,6 +7,8 @@
 #include "kernel/env_list.h"
 #include "marine/marine.h"
 #include "marine/reach_goal.h"
+#include "marine/sensors/beams.h"
+#include "marine/sensors/sectors.h"
 #include "marine/sensors/two_lists.h"
 #include "marine/vessels/kinematic.h"
 
@@ -17,6 +19,18 @@ struct Icra2024 : MarineEnv<KinematicVessel, TwoLists, ReachGoalTask, Vortices> 
   static constexpr const char* kName = "icra2024";
 };
 
-using Envs = EnvList<Marine, Icra2024, CartPole, Pendulum, MountainCar, MountainCarContinuous>;
+/// The vessels of the first task with another sensor, and its reward without COLREGs.
+template <class Sensor>
+using RangingEnv = MarineEnv<Wamv16, Sensor, ReachGoalTask, Vortices, Wind, Stream, Waves, Thrusters,
+                             Variation>;
+struct MarineSectors : RangingEnv<Sectors> {
+  static constexpr const char* kName = "marine_sectors";
+};
+struct MarineBeams : RangingEnv<Beams> {
+  static constexpr const char* kName = "marine_beams";
+};
+
+using Envs = EnvList<Marine, Icra2024, CartPole, Pendulum, MountainCar, MountainCarContinuous,
+                     MarineSectors, MarineBeams>;
 
 }  // namespace marinenav

@@ -143,6 +143,9 @@ def check_state(state: Mapping[str, Tensor], spec: KernelSpec, sizes: Mapping[st
     Raises:
         ValueError: a number is out of range.
     """
+    flags = int(state["alive"].view(torch.uint8).max())
+    if flags > 1:
+        raise ValueError(f"simulator state 'alive' has {flags}, no flag: the checkpoint is damaged")
     most = {"stage": sizes["stages"] - 1, "end": 2, **sizes}
     for row, name in zip(state["world"], spec.fields("world"), strict=True):
         low, high = int(row.min()), int(row.max())

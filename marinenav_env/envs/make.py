@@ -9,9 +9,13 @@ from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.classic import CLASSIC
 from marinenav_env.envs.icra2024 import Icra2024Env
 from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.ranging import BeamsEnv, SectorsEnv
 from marinenav_env.fields import ConfigError, nearest
 
-KINDS: tuple[type[KernelEnv], ...] = (MarineNavEnv, Icra2024Env, *CLASSIC)
+KINDS: tuple[type[KernelEnv], ...] = (
+    *(MarineNavEnv, Icra2024Env, SectorsEnv, BeamsEnv),
+    *CLASSIC,
+)
 ENVIRONMENTS = {kind.kernel: kind for kind in KINDS}
 TASKS: dict[str, Any] = {**ENVIRONMENTS}
 """Environment by name, as `TrainConfig` knows it; each takes worlds, stages, config and more."""

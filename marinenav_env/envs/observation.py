@@ -57,3 +57,21 @@ class TwoListObservation(NamedTuple):
     ego: Tensor
     static: Tensor
     dynamic: Tensor
+
+
+class RayObservation(NamedTuple):
+    """What one robot with a range finder sees, for any leading shape, in the body frame.
+
+    With a history of `k` frames the newest frame comes first, its rows are `[..., :K, :]`.
+    Raw metric units, velocities over ground.
+
+    Attributes:
+        ego: `[..., 7*k]`, the features of `EGO_FEATURES`.
+        rays: `[..., K*k, F]`: sectors from the stern over port and bow back to the stern with
+            closeness, v_x and v_y, or beams from port to starboard with x and y.
+        hits: `[..., K*k]`, 1.0 where a row meets something, else 0.0.
+    """
+
+    ego: Tensor
+    rays: Tensor
+    hits: Tensor

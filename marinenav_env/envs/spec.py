@@ -6,6 +6,7 @@ robots or `[B]` samples; the first of them is a vector `[..., F]`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,9 +19,11 @@ from marinenav_env.envs.observation import (
     EGO_FEATURES,
     OBJECT_FEATURES,
     Observation,
+    RayObservation,
     TwoListObservation,
 )
 from marinenav_env.kernel import ops
+from marinenav_env.vessels import VesselConfig
 
 ObservationTensors = tuple[Tensor, ...]
 """An observation of any environment."""
@@ -204,12 +207,61 @@ class TwoListSpec:
         ]
 
 
+@dataclass(frozen=True)
+class RaySpec:
+    """A robot and what its range finder measures, as a :class:`RayObservation`.
+
+    Attributes:
+        ego: features of the robot itself, in one frame.
+        rays: features of a row: a sector or a beam.
+        rows: of one frame.
+        order: of the rows, in words.
+        frames: decisions k in an observation, the newest first.
+    """
+
+    ego: Features
+    rays: Features
+    rows: int
+    order: str
+    frames: int
+
+    keys = ("self", "rays", "hits")
+    """Names of an observation's tensors in a TensorDict and in exports."""
+
+    @property
+    def shapes(self) -> RayObservation:
+        """Shapes of the tensors, without leading dimensions."""
+        rows = self.rows * self.frames
+        ego, features = len(self.ego) * self.frames, len(self.rays)
+        return RayObservation((ego,), (rows, features), (rows,))  # type: ignore[arg-type]
+
+    def draw(self, rows: int, generator: torch.Generator) -> RayObservation:
+        """Draw observations `[rows, ...]` of typical magnitudes; the first sees nothing."""
+        ego = self.ego.draw(rows, self.frames, generator=generator).flatten(1)
+        rays = self.rays.draw(rows, self.rows * self.frames, generator=generator)
+        hits = (torch.rand(rays.shape[:-1], generator=generator) < 0.7).float()
+        hits[0] = 0.0
+        return RayObservation(ego, rays * hits.unsqueeze(-1), hits)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what an exported file says of each tensor, as JSON values."""
+        parts = [
+            self.ego.describe() | describe_history(self.frames),
+            self.rays.describe() | {"order": self.order},
+            {"meaning": "1 where a row meets something, else 0"},
+        ]
+        return [
+            {"name": key, "shape": ["B", *shape]} | part
+            for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
+        ]
+
+
 def describe_history(frames: int) -> dict[str, str]:
     """Return what an exported file says of the frames in an observation."""
     return {"history": f"{frames} decisions, the newest first"}
 
 
-ObservationSpec = EntitySpec | TwoListSpec | FlatSpec
+ObservationSpec = EntitySpec | TwoListSpec | RaySpec | FlatSpec
 
 
 @dataclass(frozen=True)
@@ -246,25 +298,54 @@ class EnvSpec:
         return (self.group, name) if self.group else name
 
 
+BODY_FRAME = "body frame, x forward, y starboard; velocities over ground"
+
+
 def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSpec:
     """Return the description of `MarineNavEnv` with these arguments."""
-    kernel, vessel = ops.describe("marine"), config.vessel
-    frame = "body frame, x forward, y starboard; velocities over ground"
+    vessel, speed = config.vessel, speed_magnitude(config.vessel)
+    size = one_digit(0.5 * (config.scenario.buoy_radius_max + vessel.radius))
     observation = EntitySpec(
-        ego=Features(
-            EGO_FEATURES,
-            ("m", "m", "m/s", "m/s", "rad/s", "N", "N"),
-            (20.0, 20.0, 1.0, 1.0, 0.5, 500.0, 500.0),
-            frame,
-        ),
+        ego=ego_features(vessel),
         objects=Features(
-            OBJECT_FEATURES, ("m", "m", "m/s", "m/s", "m"), (10.0, 10.0, 1.0, 1.0, 2.0), frame
+            OBJECT_FEATURES,
+            ("m", "m", "m/s", "m/s", "m"),
+            (10.0, 10.0, speed, speed, size),
+            BODY_FRAME,
         ),
-        rows=int(kernel.tensor("mask").shape[-1]),
+        rows=int(ops.describe("marine").tensor("mask").shape[-1]),
         frames=stack_k,
         own_radius=vessel.radius,
         buoy_radius=config.scenario.buoy_radius_max,
     )
+    return EnvSpec(observation, thrust_actions(vessel, discrete=discrete), "robots")
+
+
+def ego_features(vessel: VesselConfig) -> Features:
+    """Return the features of a robot with two thrusters; magnitudes follow from its abilities."""
+    speed, thrust = speed_magnitude(vessel), 0.5 * max(vessel.max_thrust, -vessel.min_thrust)
+    yaw_rate = one_digit(0.5 * vessel.top_yaw_rate)
+    return Features(
+        EGO_FEATURES,
+        ("m", "m", "m/s", "m/s", "rad/s", "N", "N"),
+        (20.0, 20.0, speed, speed, yaw_rate, thrust, thrust),
+        BODY_FRAME,
+    )
+
+
+def speed_magnitude(vessel: VesselConfig) -> float:
+    """Return a typical speed of a vessel, m/s."""
+    return one_digit(0.3 * vessel.top_speed)
+
+
+def one_digit(value: float) -> float:
+    """Return a positive number rounded to its first digit; 1 if it is infinite or zero."""
+    return float(f"{value:.0e}") if 0.0 < value < math.inf else 1.0
+
+
+def thrust_actions(vessel: VesselConfig, *, discrete: bool) -> ActionSpec:
+    """Return the description of thrust rates as actions."""
+    kernel = ops.describe("marine")
     meaning: dict[str, Any] = {"decision_s": vessel.dt * vessel.substeps}
     if discrete:
         left, right = vessel.left_thrust_rates, vessel.right_thrust_rates
@@ -273,6 +354,6 @@ def marine_spec(config: EnvConfig, *, discrete: bool, stack_k: int = 1) -> EnvSp
             "left_thrust_rates_n_per_s": left,
             "right_thrust_rates_n_per_s": right,
         }
-        return EnvSpec(observation, ActionSpec(True, kernel.discrete, meaning), "robots")
+        return ActionSpec(True, kernel.discrete, meaning)
     meaning |= {"order": "left, right", "largest_rate_n_per_s": vessel.max_thrust_rate}
-    return EnvSpec(observation, ActionSpec(False, kernel.continuous, meaning), "robots")
+    return ActionSpec(False, kernel.continuous, meaning)

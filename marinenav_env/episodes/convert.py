@@ -21,10 +21,11 @@ from marinenav_env.episodes.schema import (
     OBJECT_FEATURES,
     PERCEPTION,
     SELF_FEATURES,
-    VESSELS,
+    vessel_keys,
 )
 from marinenav_env.fields import ConfigError, build
 from marinenav_env.tracks import Tracks
+from marinenav_env.vessels import VesselConfig
 
 NOT_IN_A_REPLAY = (
     *("scenario.start_margin", "scenario.buoy_margin", "scenario.placement_tries"),
@@ -77,7 +78,8 @@ def check_recordable(config: EnvConfig) -> None:
 
 def _config_of_sections(env: dict[str, Any], robots: dict[str, Any], source: str) -> EnvConfig:
     """Return what the sections ``env`` and ``robots`` say of the configuration."""
-    own = {key: (robots[key], entry) for key, entry in VESSELS.items()}
+    keys = vessel_keys("vessel" in robots)
+    own = {key: (robots[key], entry) for key, entry in keys.items()}
     seen = robots["perception"]
     own |= {f"perception.{key}": (seen[key], entry) for key, entry in PERCEPTION.items()}
     check = Check(source)
@@ -121,7 +123,8 @@ def sections_of(
     for key, entry in ENV.items():
         known = values(entry.parameters) or [env[key]]
         env[key] = known if entry.lengths else known[0]
-    vessels = {key: values(entry.parameters) * robots for key, entry in VESSELS.items()}
+    keys = vessel_keys(config.vessel.name != VesselConfig.name)
+    vessels = {key: values(entry.parameters) * robots for key, entry in keys.items()}
     perception = {key: values(entry.parameters) * robots for key, entry in PERCEPTION.items()}
     perception["max_obj_num"] = [NEAREST_OBJECTS] * robots
     return {key: env[key] for key in ENV}, {**vessels, "perception": perception}

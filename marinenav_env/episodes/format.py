@@ -29,9 +29,10 @@ from marinenav_env.episodes.schema import (
     SELF_FEATURES,
     VESSELS,
     VORTICES,
+    vessel_keys,
 )
 from marinenav_env.fields import ConfigError
-from marinenav_env.files import read_parsed, write_atomically
+from marinenav_env.files import parse_json, read_parsed, write_atomically
 
 TRAJECTORY_COLUMNS = (
     *("x", "y", "theta"),
@@ -129,7 +130,7 @@ def read_episode(path: str | os.PathLike[str]) -> Episode:
     """
     path = Path(path)
     shown = f"{WHAT} {str(path)!r}"
-    data = read_parsed(path, json.loads, "give the path of a readable file", WHAT)
+    data = read_parsed(path, parse_json, "give the path of a readable file", WHAT)
     return checked_episode(data, shown, path.name)
 
 
@@ -173,7 +174,8 @@ def checked_episode(data: Any, source: str, name: str = "") -> Episode:
     for key, table, length in (("cores", VORTICES, "C"), ("obstacles", BUOYS, "B")):
         check.section(f"env.{key}", env[key], table, {length: None})
     lengths = {"R": env["num_robots"]}
-    check.section("robots", robots, VESSELS | MISSIONS, lengths, ("perception", *HISTORIES))
+    keys = vessel_keys("vessel" in robots) | MISSIONS
+    check.section("robots", robots, keys, lengths, ("perception", *HISTORIES))
     check.section("robots.perception", robots["perception"], PERCEPTION, lengths)
     check.histories(robots, env["num_robots"])
     check.vessels(robots)

@@ -20,6 +20,7 @@ from marinenav_env.episodes.checks import (
     Entry,
     Rule,
 )
+from marinenav_env.vessels import VESSELS as KNOWN_VESSELS
 
 
 def _of_env(rule: Rule, *parameters: str) -> Entry:
@@ -33,6 +34,8 @@ def _of_robots(rule: Rule, parameter: str = "", *lengths: int) -> Entry:
 def _snake_case(key: str) -> str:
     return re.sub("([a-z])([A-Z])", r"\1_\2", key).lower()
 
+
+VESSEL = Rule(f"use only {', '.join(KNOWN_VESSELS)}", lambda value: value in [*KNOWN_VESSELS])
 
 DERIVATIVES = (
     *("xDotU", "yDotV", "yDotR", "nDotR", "nDotV"),
@@ -85,6 +88,16 @@ VESSELS = {
 }
 """Units as in `VesselConfig`."""
 
+FURTHER = {
+    "vessel": _of_robots(VESSEL, "vessel.name"),
+    **{
+        key: _of_robots(FINITE, f"vessel.{_snake_case(key)}")
+        for key in ("xG", "xUUU", "crossFlow", "thrusterSpread", "maxThrustRate")
+    },
+    "transportTerm": _of_robots(FLAG, "vessel.transport_term"),
+}
+"""What files of another vessel than the WAM-V 16 hold too; the published format has no others."""
+
 MISSIONS = {
     "start": _of_robots(FINITE, "", 2),
     "goal": _of_robots(FINITE, "", 2),
@@ -121,3 +134,8 @@ RECORDED = {
     "energy": Entry(FINITE, ("T", "R")),  # [N s]
 }
 """All of the section but ``obs``, which comes last: an observation of each robot, or null."""
+
+
+def vessel_keys(further: bool) -> dict[str, Entry]:
+    """Return the keys of a vessel's parameters, with or without those of further vessels."""
+    return VESSELS | (FURTHER if further else {})

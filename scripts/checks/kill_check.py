@@ -37,8 +37,7 @@ from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.run import checkpoint
-from train_RL_agents.run.provenance import RUN
-from train_RL_agents.training.trainer import EVALUATION
+from train_RL_agents.run.provenance import EVALUATION, RUN
 
 INTERVAL = 256  # steps between checkpoints, and between records
 WORLDS = 8

@@ -1,4 +1,4 @@
-"""Trains CartPole by DQN and Pendulum by SAC with their presets, and judges the best weights.
+"""Trains CartPole by DQN and Pendulum by SAC with their settings, and judges the best weights.
 
 ``python scripts/checks/learning_check.py`` takes some minutes on one core. A policy acts as
 deployed in 100 episodes of its own. CartPole's threshold is Gymnasium's; Pendulum has none there,
@@ -30,9 +30,9 @@ EVALUATION_SEED = 7
 
 
 class Problem(NamedTuple):
-    """A preset, its agent, and the mean return to reach."""
+    """A task, its agent, and the mean return to reach."""
 
-    preset: str
+    task: str
     agent: str
     threshold: float
 
@@ -48,7 +48,7 @@ def learn(
 ) -> dict[str, float]:
     """Train and return what `ReturnResult.as_json` says of the best weights, and the seconds."""
     config, _, _ = load_config(
-        preset=problem.preset, agent=problem.agent, overrides=[f"seed={seed}", *overrides]
+        task=problem.task, agent=problem.agent, overrides=[f"seed={seed}", *overrides]
     )
     begun = time.monotonic()
     TorchRLTrainer(config, folder, torch.device("cpu")).train()
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             reached = result["mean_return"] >= problem.threshold
             missed += not reached
             print(
-                f"{problem.preset}, {problem.agent}, seed {seed}: mean return "
+                f"{problem.task}, {problem.agent}, seed {seed}: mean return "
                 f"{result['mean_return']:.1f} of {EPISODES} episodes (threshold "
                 f"{problem.threshold:g}), {result['steps']:,} steps in {result['seconds']:.0f} s"
                 f"{'' if reached else ', MISSED'}",

@@ -3,6 +3,7 @@
 // if a check failed.
 #include <cstdio>
 #include <iostream>
+#include <random>
 
 #include "functions.h"
 #include "launchers.h"
@@ -119,6 +120,70 @@ void test_bad_actions(const Inputs& inputs, const std::string& type) {
   report(unchanged, "bad actions change no thrust, " + type);
 }
 
+// ---- random states -----------------------------------------------------------------------------
+
+/// Any number that a state from elsewhere may hold, now and then an ordinary one.
+template <class T>
+T any_number(std::mt19937& random) {
+  using Limits = std::numeric_limits<T>;
+  const T odd[] = {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), Limits::max(),
+                   Limits::lowest(),    Limits::denorm_min(), T(0),                T(-0.0)};
+  const uint32_t drawn = random();
+  return drawn % 4 == 0 ? odd[drawn / 4 % 8] : static_cast<T>(static_cast<int32_t>(drawn) * 1e-8);
+}
+
+/// Any whole number; half of them small, since those pass for counts and indices.
+int32_t any_count(std::mt19937& random) {
+  const uint32_t drawn = random();
+  return drawn % 2 == 0 ? static_cast<int32_t>(drawn % 16) - 4 : static_cast<int32_t>(random());
+}
+
+/// Whatever a state holds, no operation reads or writes out of bounds; the sanitizer watches.
+template <class V, class T = Scalar<V>>
+void test_random_states(const Inputs& inputs, const std::string& type) {
+  std::mt19937 random(5);
+  constexpr int32_t kMost = 1 << 30;  // of what is counted up
+  for (int round = 0; round < 24; ++round) {
+    const Case& c = kCases[round % 3];
+    TestWorlds<T> worlds(inputs, c.shape);
+    const State<T> s = worlds.state(3);
+    run_reset<Env, V>(InOrder{}, s, worlds.params, nullptr, worlds.odd.view(), c.shape.frames,
+                      worlds.alive.data());
+    auto fill = [&](std::vector<T>& tensor) {
+      for (T& x : tensor) x = any_number<T>(random);
+    };
+    if (round % 2 == 0) fill(worlds.robot), fill(worlds.buoy), fill(worlds.core);
+    fill(worlds.outcome), fill(worlds.stats);
+    for (auto& [name, tensor] : worlds.more) fill(tensor);
+    for (int32_t& x : worlds.status) x = any_count(random);
+    for (int32_t& x : worlds.bad) x = any_count(random) % kMost;
+    for (int field = 0; field < World::kCount; ++field) {
+      const bool counted =
+          field == World::kEpisode || field == World::kStep || field == World::kRobotSteps;
+      for (int w = 0; w < worlds.stride; ++w) {
+        const int32_t drawn = any_count(random);
+        *s.world_at(field, w) = counted ? drawn % kMost : drawn;
+      }
+    }
+    for (size_t i = 0; i < worlds.discrete.size(); ++i) {
+      worlds.discrete[i] = any_count(random);
+      worlds.continuous[2 * i] = any_number<T>(random);
+    }
+    const ActionView<T> action{c.discrete ? nullptr : worlds.continuous.data(),
+                               c.discrete ? worlds.discrete.data() : nullptr};
+    for (int step = 0; step < 3; ++step) {
+      for (int w = 0; w < worlds.stride; ++w)
+        if (w % 2 == step % 2) *s.world_at(World::kEnd, w) = kRunning;
+      run_step<Env, V>(InOrder{}, s, worlds.params, action, worlds.odd.view(), worlds.even.view(),
+                       c.shape.frames, worlds.results());
+    }
+    run_reset<Env, V>(InOrder{}, s, worlds.params, worlds.done.data(), worlds.even.view(),
+                      c.shape.frames, worlds.alive.data());
+    run_observe<Env, V>(InOrder{}, s, worlds.params, nullptr, worlds.even.view(), c.shape.frames);
+  }
+  report(true, "random states stay in bounds, " + type);
+}
+
 }  // namespace
 }  // namespace marinenav::test
 
@@ -152,6 +217,9 @@ int main() {
   test_bad_actions<float>(inputs, "float32 scalar");
   test_bad_actions<PackF>(inputs, "float32 lanes");
   test_bad_actions<double>(inputs, "float64");
+  test_random_states<float>(inputs, "float32 scalar");
+  test_random_states<PackF>(inputs, "float32 lanes");
+  test_random_states<double>(inputs, "float64");
   std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
 }

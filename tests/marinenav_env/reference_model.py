@@ -1,4 +1,4 @@
-"""The published simulator's decision without noise, in NumPy, after its equations and not the core.
+"""A decision without noise, in NumPy, after its equations and not the core.
 
 A second statement of docs/physics.md: matrices where the core has sums, angles where it has complex
 numbers, one robot at a time. Frames: x north, y east in the world; forward, starboard on a hull.
@@ -7,27 +7,53 @@ numbers, one robot at a time. Frames: x north, y east in the world; forward, sta
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 
 from marinenav_env.config import EnvConfig
 
 NEAREST = 5
+GRAVITY = 9.81
+WAVES = 5
 
 
 @dataclass
 class Hull:
-    """A robot: `pose` x, y, heading; `water` its velocity through the water, world frame."""
+    """A robot: `pose` x, y, heading; `water` its velocity through the water, world frame.
+
+    `given` is what lagging thrusters give; `lost` the time [s] at which one is lost, and which one:
+    -1 left, 1 right, 0 none. `past` is x, y, vx, vy as a late sensor has it.
+    """
 
     pose: np.ndarray
     water: np.ndarray
     angles: np.ndarray
     thrusts: np.ndarray
     goal: np.ndarray
+    given: np.ndarray
+    lost: np.ndarray
+    past: np.ndarray
     ground: np.ndarray | None = None
     energy: float = 0.0
     progress: float = 0.0
+
+
+@dataclass
+class Around:
+    """What a world has around its robots: vortices [C, 3] of x, y and circulation, and the rest.
+
+    `wind` is its speed now, gust included, and cosine and sine of its direction; `wave` those of
+    the waves and the five phases; `factors` those of the vessels; `time` [s] into the episode.
+    """
+
+    vortices: np.ndarray
+    stream: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    wind: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    wave: np.ndarray = field(default_factory=lambda: np.zeros(2 + WAVES))
+    factors: dict[str, float] = field(default_factory=dict)
+    time: float = 0.0
 
 
 def rotation(heading: float) -> np.ndarray:
@@ -72,17 +98,83 @@ def acceleration(p, tau: np.ndarray, ground: np.ndarray, water: np.ndarray) -> n
     return np.linalg.solve(inertia, force)
 
 
-def move(config: EnvConfig, hull: Hull, rates: np.ndarray, vortices: np.ndarray) -> None:
+def varied_vessel(config: EnvConfig, factors: dict[str, float]) -> SimpleNamespace:
+    """Return the parameters of a vessel with its factors."""
+    p = SimpleNamespace(**vars(config.vessel))
+    rows = {"x_": "surge_damping", "y_": "sway_damping", "n_": "yaw_damping"}
+    for name in vars(config.vessel):
+        derivative = name[:2] in rows and "dot" not in name
+        setattr(
+            p,
+            name,
+            getattr(p, name) * factors.get(rows[name[:2]], 1.0) if derivative else getattr(p, name),
+        )
+    p.mass, p.izz = p.mass * factors.get("mass", 1.0), p.izz * factors.get("mass", 1.0)
+    p.n_dot_r = p.n_dot_r * factors.get("added_inertia", 1.0)
+    return p
+
+
+def wind_force(
+    config: EnvConfig, wind: np.ndarray, heading: float, ground: np.ndarray
+) -> np.ndarray:
+    """Force of the wind, body frame; `ground` is the velocity over ground there."""
+    c, (speed, toward_x, toward_y) = config.wind, wind
+    blown = speed * np.array([toward_x, toward_y, 0.0])
+    a, b, _ = rotation(heading).T @ blown - ground
+    if c.model == "vrx":
+        return np.array([c.surge * a * abs(a), c.sway * b * abs(b), -2 * c.yaw * a * b])
+    pressure, w = 0.5 * c.air_density, math.hypot(a, b)
+    turn = -2 * pressure * c.c_n * c.side_area * config.vessel.length * a * b
+    return np.array(
+        [pressure * c.c_x * c.front_area * a * w, pressure * c.c_y * c.side_area * b * w, turn]
+    )
+
+
+def wave_frequencies(config: EnvConfig) -> np.ndarray:
+    """Median frequencies of the fifths of the spectrum [rad/s]."""
+    share = (np.arange(1, WAVES + 1) - 0.5) / WAVES
+    return 2 * math.pi / config.waves.period * (-1.25 / np.log(share)) ** 0.25
+
+
+def wave_force(config: EnvConfig, wave: np.ndarray, pose: np.ndarray, elapsed: float) -> np.ndarray:
+    """Force of the waves, body frame; the phases are those of the decision's beginning."""
+    p, omega = config.vessel, wave_frequencies(config)
+    k, amplitude = omega**2 / GRAVITY, config.waves.height / 4 * math.sqrt(2 / WAVES)
+    cos, sin = wave[:2]
+    phi = k * (pose[0] * cos + pose[1] * sin) - omega * elapsed + wave[2:]
+    mu = math.atan2(sin, cos) - pose[2]
+    size = p.mass * GRAVITY * amplitude * k * np.exp(-k * config.waves.draught / 2)
+    push = (size * np.sinc(k * p.length * math.cos(mu) / 2 / math.pi) * np.sin(phi)).sum()
+    turn = size * k * p.length**2 / 12 * math.sin(mu) * math.cos(mu) * np.cos(phi)
+    return np.array([push * math.cos(mu), push * math.sin(mu), turn.sum()])
+
+
+def thrusts_given(config: EnvConfig, hull: Hull, around: Around, elapsed: float) -> np.ndarray:
+    """What the thrusters give, which may not be what they are told [N]."""
+    lag = config.thrusters.lag
+    share = 1 - math.exp(-config.vessel.dt / lag) if lag > 0 else 1.0
+    hull.given = hull.given + (hull.thrusts - hull.given) * share
+    given, (when, side) = hull.given.copy(), hull.lost
+    if side and around.time + elapsed > when:
+        given[0 if side < 0 else 1] = 0.0
+    sides = (around.factors.get(f"{name}_thrust", 1.0) for name in ("left", "right"))
+    return given * np.array(list(sides))
+
+
+def move(config: EnvConfig, hull: Hull, rates: np.ndarray, around: Around) -> None:
     """Advance a robot by one decision; `rates` of thrust, left and right [N/s]."""
-    p, before = config.vessel, np.linalg.norm(hull.goal - hull.pose[:2])
+    p, before = varied_vessel(config, around.factors), np.linalg.norm(hull.goal - hull.pose[:2])
+    rates = rates * around.factors.get("thrust_rate", 1.0)
     for substep in range(p.substeps):
-        hull.ground = hull.water + np.append(current(config, vortices, hull.pose[:2]), 0.0)
+        elapsed = (substep + 1) * p.dt
+        flow = current(config, around.vortices, hull.pose[:2]) + around.stream
+        hull.ground = hull.water + np.append(flow, 0.0)
         hull.pose = hull.pose + hull.ground * p.dt
         hull.pose[2] %= 2 * math.pi
         if substep == 0:
             changed = hull.thrusts + rates * p.dt * p.substeps
             hull.thrusts = np.clip(changed, p.min_thrust, p.max_thrust)
-        left, right = hull.thrusts
+        left, right = thrusts_given(config, hull, around, elapsed)
         l_angle, r_angle = hull.angles
         across = left * math.sin(l_angle) + right * math.sin(r_angle)
         lever = (
@@ -90,8 +182,11 @@ def move(config: EnvConfig, hull: Hull, rates: np.ndarray, vortices: np.ndarray)
         ) * p.width / 2 - across * p.length / 2
         tau = np.array([left * math.cos(l_angle) + right * math.cos(r_angle), across, lever])
         turned = rotation(hull.pose[2])
-        water = turned.T @ hull.water
-        gained = acceleration(p, tau, turned.T @ hull.ground, water) * p.dt
+        water, ground = turned.T @ hull.water, turned.T @ hull.ground
+        if around.wind[0]:
+            tau = tau + wind_force(config, around.wind, hull.pose[2], ground)
+        tau = tau + wave_force(config, around.wave, hull.pose, elapsed)
+        gained = acceleration(p, tau, ground, water) * p.dt
         hull.water = turned @ (water + gained)
     hull.energy = p.power_coefficient * np.abs(hull.thrusts).sum() * p.dt * p.substeps
     hull.progress = before - np.linalg.norm(hull.goal - hull.pose[:2])
@@ -103,21 +198,27 @@ def observe(
     """Return own features [7], objects [n, 5] nearest first, and whether it touches one."""
     hull, p, sensor = hulls[own], config.vessel, config.perception
     into_body = rotation(hull.pose[2]).T[:2, :2]
-    others = [(h.pose[:2], h.ground[:2], p.radius) for i, h in enumerate(hulls) if i != own]
-    others += [(buoy[:2], np.zeros(2), buoy[2]) for buoy in buoys]
-    seen = []
-    for place, velocity, radius in others:
+    late = sensor.delay == 1.0
+    others = [
+        (h.pose[:2], *((h.past[:2], h.past[2:]) if late else (h.pose[:2], h.ground[:2])), p.radius)
+        for i, h in enumerate(hulls)
+        if i != own
+    ]
+    others += [(buoy[:2], buoy[:2], np.zeros(2), buoy[2]) for buoy in buoys]
+    seen, contact = [], False
+    for true_place, place, velocity, radius in others:
         position = into_body @ (place - hull.pose[:2])
         distance = np.linalg.norm(position)
         bearing = abs(math.atan2(position[1], position[0]))
         if distance <= sensor.range + radius and bearing <= sensor.angle / 2:
             row = np.array([*position, *(into_body @ velocity), radius])
             seen.append((distance - radius - p.radius, row))
+            contact |= np.linalg.norm(true_place - hull.pose[:2]) <= radius + p.radius
     seen.sort(key=lambda pair: pair[0])
     goal = into_body @ (hull.goal - hull.pose[:2])
     ego = np.array([*goal, *(into_body @ hull.ground[:2]), hull.ground[2], *hull.thrusts])
     objects = np.array([row for _, row in seen[:NEAREST]]).reshape(-1, 5)
-    return ego, objects, any(surface <= 0 for surface, _ in seen)
+    return ego, objects, bool(contact)
 
 
 def angle_of(vector: np.ndarray) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from scripts import compare_published
-from train_RL_agents.policies.published import ComparisonError, compare, comparison_table, p_higher
+from train_RL_agents.policies.comparison import ComparisonError, compare, comparison_table, p_higher
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/evaluation.json"))
@@ -86,3 +86,22 @@ def test_the_results_page_shows_the_shipped_policies(folder):
         comparison_table(folder, compare_published.FIGURES, agent)
         in (ROOT / "docs" / "results.md").read_text()
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"success": "x"}, r"stages[2].success is 'x' (str): give a number"),
+        ({"success_ci95": [0.5]}, r"stages[2].success_ci95 is (0.5,): give 2 values"),
+        ({"collision": None}, r"stages[2].collision is None"),
+        ({"episodes": 0}, r"stages[2].episodes is 0: give 1 or more"),
+    ],
+)
+def test_a_row_of_no_use_is_named(tmp_path, capsys, change, message):
+    table = json.loads((SHIPPED[0] / "evaluation.json").read_text())
+    table["stages"][2] |= change
+    (tmp_path / "evaluation.json").write_text(json.dumps(table))
+    assert compare_published.main([str(tmp_path), "--against", "SAC"]) == 1
+    told = capsys.readouterr().err
+    assert message in told
+    assert str(tmp_path / "evaluation.json") in told

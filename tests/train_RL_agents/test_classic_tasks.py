@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from marinenav_env.envs.classic import CLASSIC, ONE_ROBOT, CartPoleConfig
-from marinenav_env.envs.make import ENVIRONMENTS
+from marinenav_env.envs.make import ENVIRONMENTS, VESSEL_TASKS
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.kernel import ops
 from tests.train_RL_agents.short_runs import SHORT, TINY
@@ -27,8 +27,7 @@ AGENT_OF = {kind.kernel: "DQN" if ops.describe(kind.kernel).discrete else "SAC" 
 def test_the_outcomes_of_a_task_decide_how_it_is_evaluated():
     rows = {name: watch_of(ops.describe(name)).row for name in ENVIRONMENTS}
     assert rows == {
-        name: StageResult if name in ("marine", "icra2024") else ReturnResult
-        for name in ENVIRONMENTS
+        name: StageResult if name in VESSEL_TASKS else ReturnResult for name in ENVIRONMENTS
     }
 
 

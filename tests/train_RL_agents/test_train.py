@@ -19,6 +19,7 @@ from marinenav_env.kernel import memory
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.run import checkpoint
 from train_RL_agents.training.counters import DivergedRunError
@@ -229,6 +230,15 @@ def test_a_process_lost_before_the_first_checkpoint(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(TorchRLTrainer, "train", lost)
     assert train.main(["--output", str(tmp_path), *TINY]) == 1
     assert f"nothing is saved yet; begin again with: --resume {tmp_path}" in capsys.readouterr().err
+
+
+def test_a_run_with_one_evaluation_says_so():
+    long, short = (
+        load_config(overrides=[f"total_steps={steps}", "evaluation.interval_steps=600"])[0]
+        for steps in (601, 600)
+    )
+    assert train.note_on_curve(long) is None
+    assert "evaluation.interval_steps is 600, so this run of 600" in train.note_on_curve(short)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from marinenav_env.envs.spec import (
     Features,
     FlatSpec,
     ObservationSpec,
+    RaySpec,
     TwoListSpec,
 )
 from marinenav_env.fields import ConfigError
@@ -27,6 +28,7 @@ OBJECT_WIDTH = 40  # published width of the encoder of one object
 HIDDEN_WIDTH = 128  # published width of both hidden layers on it
 LIST_WIDTHS = 32, 120, 160  # published widths for the robot and for either list (ICRA 2024)
 LIST_HIDDEN_WIDTH = 156  # published width of both hidden layers on those
+RAY_WIDTH = 200  # with the robot's own features as many as the published encoder gives
 FLAT_WIDTH = 256  # that of the published encoder's output, for five objects
 
 
@@ -132,6 +134,33 @@ class TwoListEncoder(nn.Module):
         return torch.cat((own, buoys, robots), dim=-1)
 
 
+class RayEncoder(nn.Module):
+    """One layer for the robot itself, and one for all rows of its range finder together."""
+
+    hidden_width = HIDDEN_WIDTH
+
+    def __init__(self, spec: RaySpec, ego_magnitude: Sequence[float] | None) -> None:
+        super().__init__()
+        (ego,), (rows, features), _ = spec.shapes
+        self.self_input_scale: Tensor
+        self.ray_input_scale: Tensor
+        scale = reciprocal_scale("ego_magnitude", ego_magnitude, spec.ego, ego)
+        self.register_buffer("self_input_scale", scale)
+        scale = reciprocal_scale("magnitudes", None, spec.rays, rows * features)
+        self.register_buffer("ray_input_scale", scale)
+        self.self_encoder = nn.Sequential(nn.Linear(ego, EGO_WIDTH), nn.ReLU(inplace=True))
+        width = rows * (features + 1)
+        self.ray_encoder = nn.Sequential(nn.Linear(width, RAY_WIDTH), nn.ReLU(inplace=True))
+        self.features = EGO_WIDTH + RAY_WIDTH
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features `[..., 256]` of an observation, the robot's own first."""
+        ego, rays, hits = observation
+        own = self.self_encoder(ego * self.self_input_scale)  # [..., 56]
+        seen = torch.cat((rays.flatten(-2) * self.ray_input_scale, hits), dim=-1)
+        return torch.cat((own, self.ray_encoder(seen)), dim=-1)
+
+
 class FlatEncoder(nn.Module):
     """One layer for an observation that is one vector."""
 
@@ -153,7 +182,7 @@ class FlatEncoder(nn.Module):
         return self.observation_encoder(observation[0] * self.observation_input_scale)
 
 
-Encoder = EntityEncoder | RelativeMotionEncoder | TwoListEncoder | FlatEncoder
+Encoder = EntityEncoder | RelativeMotionEncoder | TwoListEncoder | RayEncoder | FlatEncoder
 
 KINDS = ("published", "relative_motion")
 """How a robot and the objects around it can be encoded."""
@@ -181,6 +210,8 @@ def make_encoder(
         return FlatEncoder(spec, ego_magnitude)
     if isinstance(spec, TwoListSpec):
         return TwoListEncoder(spec, ego_magnitude)
+    if isinstance(spec, RaySpec):
+        return RayEncoder(spec, ego_magnitude)
     if kind == "relative_motion":
         return RelativeMotionEncoder(spec)
     return EntityEncoder(spec, ego_magnitude, object_magnitude)

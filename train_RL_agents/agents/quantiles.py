@@ -13,6 +13,7 @@ from marinenav_env.envs.spec import (
     FlatSpec,
     ObservationSpec,
     ObservationTensors,
+    RaySpec,
     TwoListSpec,
 )
 from marinenav_env.fields import ConfigError, setting
@@ -41,7 +42,7 @@ class QuantileConfig(AgentConfig):
     def check_observation(self, spec: ObservationSpec) -> None:
         """As the base class, and that there are objects to adapt the risk level to."""
         super().check_observation(spec)
-        if self.adaptive_cvar and isinstance(spec, FlatSpec):
+        if self.adaptive_cvar and isinstance(spec, FlatSpec | RaySpec):
             raise ConfigError(
                 "adaptive_cvar is True, but the environment shows no objects whose distance could "
                 "set the risk level: leave it out"
@@ -130,7 +131,7 @@ class RiskAdjusted(nn.Module):
         self.cvar = config.cvar
         self.adaptive = config.adaptive_cvar
         self.rows, self.own_radius = 0, 0.0
-        if not isinstance(spec, FlatSpec):
+        if not isinstance(spec, FlatSpec | RaySpec):
             self.rows, self.own_radius = spec.rows, spec.own_radius
         self.two_lists = isinstance(spec, TwoListSpec)
         self.calm_distance = CALM_DISTANCE
@@ -170,7 +171,7 @@ def distort(
     Returns:
         As `taus`, or `[..., N]` if the level adapts.
     """
-    if not isinstance(spec, FlatSpec) and config.adaptive_cvar:
+    if not isinstance(spec, FlatSpec | RaySpec) and config.adaptive_cvar:
         return config.cvar * risk_level(observation, spec).unsqueeze(-1) * taus
     return config.cvar * taus
 
@@ -178,7 +179,7 @@ def distort(
 def describe_risk(config: QuantileConfig, spec: ObservationSpec) -> dict[str, Any]:
     """Return what an exported quantile network does with its fractions, as JSON values."""
     adaptive = None
-    if not isinstance(spec, FlatSpec) and config.adaptive_cvar:
+    if not isinstance(spec, FlatSpec | RaySpec) and config.adaptive_cvar:
         adaptive = {
             "rule": "the network multiplies each robot's fractions by the least, over the objects "
             "of the newest decision whose mask is 1, of clamp((hypot(p_x, p_y) - radius - "

@@ -1,4 +1,4 @@
-"""Reads `TrainConfig` from agent files, presets, ``--config`` files and ``key=value`` overrides."""
+"""Reads `TrainConfig` from files of tasks and agents, presets, ``--config`` and ``key=value``."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ PUBLISHED_KEYS = (
     "eval_schedule",
     "imitation_learning",
 )
+OF_OMEGACONF = (ValueError, TypeError, LookupError, RecursionError)
+"""What OmegaConf raises of overrides that contradict each other, besides its own errors."""
 SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis")
 
 
@@ -45,7 +47,9 @@ def load_config(
     path: str | Path | None = None,
     overrides: Sequence[str] = (),
 ) -> tuple[TrainConfig, tuple[int, ...], str | None]:
-    """Read a run's settings; later sources win: defaults, agent file, preset, ``path``, overrides.
+    """Read a run's settings; later sources win.
+
+    They are: defaults, the task's file, the agent's file, preset, ``path``, overrides.
 
     Args:
         task: name of the environment; None takes it from the files.
@@ -67,24 +71,52 @@ def load_config(
     if path is not None:
         layers.append(_read(Path(path)))
     layers.append(read_overrides(overrides))
-    name = agent or next((x["agent"] for x in reversed(layers) if "agent" in x), TrainConfig.agent)
+    for key, option in {"agent": agent, "task": task}.items():
+        given = layers[-1].get(key, option)
+        if option is not None and given != option:
+            raise ConfigError(f"{key} is {given!r}: --{key} says {option!r}, give one of them")
+    try:
+        return _merged(layers, agent, task)
+    except ConfigError:
+        if path is not None:
+            _check_alone(Path(path))
+        raise
+
+
+def _merged(
+    layers: Sequence[dict[str, Any]], agent: str | None, task: str | None
+) -> tuple[TrainConfig, tuple[int, ...], str | None]:
+    """Return what `load_config` does, of what the files and the command line hold."""
+    name = agent or _last(layers, "agent", TrainConfig.agent)
     _check_agent(name)
-    layers = [_read(_agent_file(name)), *layers]
+    task = task or _last(layers, "task", TrainConfig.task)
+    _check_task(task)
+    layers = [*_task_layers(task), _read(_agent_file(name)), *layers]
     for key in {key for layer in layers for key in layer}:
         kinds = {type(layer[key]) for layer in layers if key in layer}
         if dict in kinds and len(kinds) > 1:
             value = next(x[key] for x in layers if key in x and not isinstance(x[key], dict))
             raise ConfigError(f"{key} is {value!r}: give a section, as another file does")
     values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
-    values["agent"] = name
-    if task is not None:
-        values["task"] = task
+    values |= {"agent": name, "task": task}
     output = convert(str | None, values.pop("output", None), where="output")
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")
     if not seeds:
         raise ConfigError("seed is empty: give at least one")
     values["seed"] = seeds[0]
     return config_from_plain(values), seeds, output
+
+
+def _check_alone(path: Path) -> None:
+    """Check a file of settings without what is given besides, to name it where it is at fault.
+
+    Raises:
+        ConfigError: it is.
+    """
+    try:
+        _merged([_read(path)], None, None)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
@@ -99,10 +131,21 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     name = values.get("agent", TrainConfig.agent)
     _check_agent(name)
     task = values.get("task", TrainConfig.task)
-    known = isinstance(task, str) and task in TASKS
-    require(known, "task", task, f"choose one of {', '.join(TASKS)}")
+    _check_task(task)
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
+
+
+def config_of_file(values: Any, path: Path) -> TrainConfig:
+    """Build a `TrainConfig` from what a file holds.
+
+    Raises:
+        ConfigError: as `config_from_plain`; the message names the file too.
+    """
+    try:
+        return config_from_plain(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path} holds settings of no use: {error}") from error
 
 
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
@@ -132,10 +175,25 @@ def _check_agent(name: Any) -> None:
     require(known, "agent", name, f"choose one of {', '.join(AGENTS)}")
 
 
+def _check_task(name: Any) -> None:
+    known = isinstance(name, str) and name in TASKS
+    require(known, "task", name, f"choose one of {', '.join(TASKS)}")
+
+
+def _last(layers: Sequence[Mapping[str, Any]], key: str, default: Any) -> Any:
+    return next((layer[key] for layer in reversed(layers) if key in layer), default)
+
+
 def presets() -> list[str]:
     """Return the names that ``--preset`` takes."""
-    agent_files = {name.lower().replace("-", "_") for name in AGENTS}
-    return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in agent_files)
+    others = {name.lower().replace("-", "_") for name in AGENTS} | set(TASKS)
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in others)
+
+
+def _task_layers(name: str) -> list[dict[str, Any]]:
+    """Return the settings that trainings in a task need, if it has a file of them."""
+    path = CONFIGS / f"{name}.yaml"
+    return [_read(path)] if path.is_file() else []
 
 
 def _agent_file(name: str) -> Path:
@@ -159,7 +217,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
-        return _from_published(values)
+        try:
+            return _from_published(values)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
     return with_present_keys(values)
 
 
@@ -177,9 +238,14 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         if "=" not in override or override.startswith(("-", "=")):
             raise ConfigError(f"{override!r} is no setting: write key=value, with dotted keys")
     try:
-        values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)))
-    except (ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        values = OmegaConf.to_container(OmegaConf.from_dotlist(list(overrides)), resolve=True)
+    except (*OF_OMEGACONF, OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"{reprlib.repr(overrides)} cannot be read: {error}") from error
+    keys = [override.partition("=")[0] for override in overrides]
+    for key, override in zip(keys, overrides, strict=True):
+        below = next((other for other in keys if other.startswith(f"{key}.")), None)
+        if below and not override.partition("=")[2].lstrip().startswith("{"):
+            raise ConfigError(f"{override!r} gives {key} a value, and {below} a section: give one")
     return with_present_keys(values)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import TASKS, VESSEL_TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
-from marinenav_env.fields import Settings, require, setting
+from marinenav_env.fields import Settings, build, require, setting
 from marinenav_env.kernel import ops
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.registry import AGENTS
@@ -134,6 +134,7 @@ class EvaluationConfig(Settings):
     def check(self) -> None:
         """Refuse numbers of episodes that do not go with the stages."""
         count = len(self.stages)
+        self.require(bool(self.stages), "stages", "give at least one stage")
         self.require(
             len(self.episodes) in (1, count) and any(self.episodes),
             "episodes",
@@ -193,7 +194,8 @@ class TrainConfig(Settings):
     """Everything that decides a training run."""
 
     task: str = setting("marine", unit="-", source=CHOICE, choices=TASKS)
-    """The environment: that of the RA-L paper, of ICRA 2024, or a classic one of Gymnasium."""
+    """The environment: that of the RA-L paper, with its sensor or a range finder, that of ICRA
+    2024, or a classic one of Gymnasium."""
     agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
     seed: int = setting(0, unit="-", source=CHOICE, low=0)
     device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
@@ -227,9 +229,13 @@ class TrainConfig(Settings):
             defaults["env"] = training_env(self.task)
             defaults["curriculum"] = CurriculumConfig(stages=task.default_stages)
             defaults["evaluation"] = EvaluationConfig(stages=task.evaluation_stages)
-        for name, value in defaults.items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if value is None:
+                value = default
+            elif not isinstance(value, Settings):
+                value = build(type(default), value, where=f"TrainConfig.{name}", base=default)
+            object.__setattr__(self, name, value)
         super().__post_init__()
 
     @property

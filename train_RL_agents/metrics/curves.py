@@ -101,7 +101,7 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
         runs: what to draw.
         x: course of the runs, a key of :data:`AXES`.
     """
-    stages = list(dict.fromkeys(name for run in runs for name in _stages(run)))
+    stages = list(dict.fromkeys(name for run in runs for name in stages_of_run(run)))
     stage_rows = -(-len(stages) // 3)
     figure = Figure(figsize=(11.0, 3.4 + 2.5 * stage_rows), layout="constrained")
     grid = figure.add_gridspec(
@@ -148,7 +148,7 @@ def plot_success(run: Run) -> Figure:
     """Draw the success of a run or a sweep, all stages together."""
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     axes = figure.subplots()
-    _draw_band(axes, success_curve(run, _stages(run), "steps"), COLOURS[0], _legend(run))
+    _draw_band(axes, success_curve(run, stages_of_run(run), "steps"), COLOURS[0], _legend(run))
     axes.set(xlabel="decisions, summed over worlds", ylabel="episode success", title=run.label)
     axes.set_ylim(0.0, 1.0)
     axes.grid(visible=True, alpha=0.3)
@@ -197,7 +197,7 @@ def _legend(run: Run) -> str:
     return f"{run.label} ({band})"
 
 
-def _stages(run: Run) -> list[str]:
+def stages_of_run(run: Run) -> list[str]:
     """Return the names of the stages that a run has been evaluated on, in their order."""
     modes = (record["mode"] for records in run.seeds for record in records)
     names = (mode.removeprefix(EVALUATION) for mode in modes if mode.startswith(EVALUATION))

@@ -18,7 +18,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from marinenav_env.files import write_json
+from marinenav_env.files import parse_json, write_json
 from train_RL_agents.metrics.headline import is_headline
 from train_RL_agents.metrics.reductions import Histogram, Mean, Reduced, reduce
 
@@ -250,8 +250,9 @@ def read_metrics(path: Path) -> list[Record]:
             if not line.endswith("\n"):
                 continue
             try:
-                record = json.loads(line)
+                record = parse_json(line)
                 record["mode"], record["step"] = str(record["mode"]), int(record["step"])
+                _check_numbers(record)
             except (ValueError, TypeError, KeyError, RecursionError):
                 damaged.append(number)
             else:
@@ -260,6 +261,18 @@ def read_metrics(path: Path) -> list[Record]:
         lines = ", ".join(map(str, damaged[:8])) + (" ..." if len(damaged) > 8 else "")
         print(f"warning: {path}: damaged lines are left out: {lines}", file=sys.stderr)
     return records
+
+
+def _check_numbers(record: Record) -> None:
+    """Check that a record holds numbers, or means with what belongs to them.
+
+    Raises:
+        ValueError: it does not.
+    """
+    for name, value in record.items():
+        number = value.get("mean") if isinstance(value, Mapping) else value
+        if name != "mode" and not isinstance(number, int | float | None):
+            raise ValueError(f"{name} is {number!r}")
 
 
 def summarise(path: Path) -> Record:

@@ -9,7 +9,7 @@ import torch
 from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
-from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.files import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline
@@ -95,9 +95,9 @@ def _read_checkpoint(path: Path, device: torch.device) -> Policy:
     """Build the agent of a checkpoint, with its weights."""
     state = load(path)  # on the CPU: the agent takes what it needs of it to its device
     try:
-        config = config_from_plain(state["config"])
+        config = config_of_file(state["config"], path)
     except ConfigError as error:
-        raise CheckpointError(f"{path} holds settings of no use ({error})") from error
+        raise CheckpointError(str(error)) from error
     agent = build_agent(config, device)
     agent.load_training_state(state["model"])
     origin = {"file": path.name, "step": int(state["step"]), "commit": commit_of_run(path)}

@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from marinenav_env.fields import ConfigError, plain
-from marinenav_env.files import read_parsed, write_atomically
+from marinenav_env.files import parse_json, read_parsed, write_atomically
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.run import checkpoint
@@ -66,7 +66,7 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
         CheckpointError: a file is missing or damaged, or they do not fit each other.
     """
     values = _read(folder / CONFIG, yaml.safe_load)
-    provenance = _read(folder / PROVENANCE, json.loads)
+    provenance = _read(folder / PROVENANCE, parse_json)
     state = checkpoint.load(folder / WEIGHTS, device)
     try:
         config = config_from_plain(values)

@@ -7,7 +7,6 @@ itself (`applied_settings` in its description; earlier exports have none) the ag
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from pathlib import Path
 
@@ -16,9 +15,10 @@ from torch import Tensor, nn
 
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import ConfigError
+from marinenav_env.files import parse_json
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
-from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.files import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.interface import call, call_inputs
 from train_RL_agents.policies.seal import checksum
@@ -96,8 +96,8 @@ def read_deployed(
         CheckpointError: the description is damaged, or the network does not act as it says.
     """
     try:
-        content = json.loads(description)
-        config = config_from_plain(content["config"])
+        content = parse_json(description)
+        config = config_of_file(content["config"], path)
         origin = content["origin"]
         applied = tuple(content.get("applied_settings", ()))
         shield = content.get("shield")

@@ -282,20 +282,35 @@ class DeviceReplay:
                 f"the saved replay has {state['weights'].shape[0]} slots, not "
                 f"{self.tree.size}: resume with the same replay.capacity, or without the replay"
             )
-        highest = {"filled": len(self._ring["reward"]), "position": len(self._ring["reward"]) - 1}
-        for name in ("position", "filled", "new_weight", "weights"):
-            low, high = int(state[name].min()), int(state[name].max())
-            if low < 0 or high > highest.get(name, LARGEST_WEIGHT):
-                raise ValueError(
-                    f"the saved replay's {name} has {low} to {high}: the checkpoint is damaged, "
-                    "resume from another one, or without the replay"
-                )
+        self._check_ranges(state)
         for name, ring in self._ring.items():
             ring[:rows].copy_(state[name])
         for name in ("position", "filled", "beta"):
             getattr(self, name).copy_(state[name])
         self._new_weight.copy_(state["new_weight"])
         self.tree.load_weights(state["weights"])
+
+    def _check_ranges(self, state: dict[str, Tensor]) -> None:
+        """Check what is counted or indexed by. Reads the device.
+
+        Raises:
+            ValueError: a number is out of range.
+        """
+        most = {"position": self.rows - 1, "filled": self.rows, "flags": 1}
+        most |= dict.fromkeys(("new_weight", "weights"), LARGEST_WEIGHT)
+        if self.layout.choices is not None:
+            most["action"] = self.layout.choices - 1
+        for name, limit in most.items():
+            values = state[name].view(torch.uint8) if name == "flags" else state[name]
+            if not values.numel():
+                continue
+            low, high = int(values.min()), int(values.max())
+            if low < 0 or high > limit:
+                raise ValueError(
+                    f"the saved replay's {name} has {low} to {high}, which is not within 0 to "
+                    f"{limit}: the checkpoint is damaged, resume from another one, or without the "
+                    "replay"
+                )
 
     def _observation(self, name: str, index: Tensor) -> ObservationTensors:
         packed = self._flat[name].index_select(0, index)

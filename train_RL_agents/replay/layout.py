@@ -52,6 +52,7 @@ class TransitionLayout:
         action: shape of an action, without the leading [W, R].
         action_dtype: type of an action.
         dtype: floating-point type of observations and rewards.
+        choices: how many whole numbers an action may be, from 0; None for others, or if not known.
     """
 
     worlds: int
@@ -60,6 +61,7 @@ class TransitionLayout:
     action: tuple[int, ...]
     action_dtype: torch.dtype
     dtype: torch.dtype = torch.float32
+    choices: int | None = None
 
     @classmethod
     def of(cls, obs: ObservationTensors, action: Tensor) -> TransitionLayout:

@@ -107,6 +107,12 @@ def load_run(path: Path) -> dict[str, Any]:
                 f"{path}: {key!r} is {reprlib.repr(state.get(key))}, so it is no checkpoint to go "
                 "on from: use another one of its folder"
             )
+    for name, size in state["files"].items():
+        if not isinstance(name, str) or type(size) is not int or size < 0:
+            raise CheckpointError(
+                f"{path}: 'files' has {reprlib.repr(name)}: {reprlib.repr(size)}, which is no size "
+                "of a file: use another one of its folder"
+            )
     return state
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from marinenav_env.fields import convert
-from marinenav_env.files import read_parsed, write_json
+from marinenav_env.files import parse_json, read_parsed, write_json
 from marinenav_env.render.figures import save_figure
 from train_RL_agents.metrics.curves import plot_success, read_runs
 
@@ -38,7 +37,7 @@ def read_sweep(output_dir: Path) -> tuple[list[int], dict[str, Any]] | None:
         return None
 
     def parse(text: str) -> tuple[list[int], dict[str, Any]]:
-        values = json.loads(text)
+        values = parse_json(text)
         seeds, config = convert(tuple[int, ...], values["seeds"], where="seeds"), values["config"]
         if not seeds or not isinstance(config, dict):
             raise ValueError("no seeds, or no settings")

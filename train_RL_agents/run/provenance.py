@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -17,12 +16,14 @@ from typing import Any
 import torch
 
 from marinenav_env.fields import ConfigError, plain
-from marinenav_env.files import read_parsed, set_aside, write_json
+from marinenav_env.files import parse_json, read_parsed, set_aside, write_json
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import INSTALLED
 from train_RL_agents.metrics.writer import METRICS
 from train_RL_agents.run.checkpoint import CHECKPOINTS, saved_steps
 
+EVALUATION = "evaluation.json"
+"""The final table; a run that has it is complete."""
 RUN = "run.json"
 SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
 PLAIN = (
@@ -71,7 +72,7 @@ def read_run_record(output_dir: Path) -> dict[str, Any]:
     """
 
     def parse(text: str) -> dict[str, Any]:
-        record = json.loads(text)
+        record = parse_json(text)
         commits = [start["commit"] for start in record["starts"]]
         if not isinstance(record["config"], dict) or not commits:
             raise ValueError("no settings, or no start")

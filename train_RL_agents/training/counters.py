@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import signal
 from dataclasses import dataclass
 
+from marinenav_env.fields import Settings, setting
 from train_RL_agents.config.schema import UpdateConfig
 
 
@@ -26,8 +28,12 @@ class InterruptedRunError(Exception):
         self.received = received
 
 
+count = functools.partial(setting, 0, unit="-", source="the run", low=0)
+amount = functools.partial(setting, 0.0, unit="-", source="the run")
+
+
 @dataclass
-class Counters:
+class Counters(Settings):
     """All that a run knows on the host.
 
     Attributes:
@@ -49,21 +55,30 @@ class Counters:
         logged_collecting_s: `collecting_s` at the last log.
     """
 
-    step: int = 0
-    iteration: int = 0
-    updates: int = 0
-    update_debt: float = 0.0
-    stored: float = 0.0
-    counted: float = 0.0
-    robot_rate: float = 0.0
-    robot_steps: float = 0.0
-    logged_step: int = 0
-    logged_iteration: int = 0
-    logged_updates: int = 0
+    step: int = count()
+    iteration: int = count()
+    updates: int = count()
+    update_debt: float = amount()
+    stored: float = amount(low=0.0)
+    counted: float = amount(low=0.0)
+    robot_rate: float = amount(low=0.0)
+    robot_steps: float = amount(low=0.0)
+    logged_step: int = count()
+    logged_iteration: int = count()
+    logged_updates: int = count()
     best_success: float = -math.inf
-    elapsed_s: float = 0.0
-    collecting_s: float = 0.0
-    logged_collecting_s: float = 0.0
+    elapsed_s: float = amount(low=0.0)
+    collecting_s: float = amount(low=0.0)
+    logged_collecting_s: float = amount(low=0.0)
+
+    def check(self) -> None:
+        """Refuse what no run comes to."""
+        for name in ("step", "iteration", "updates"):
+            logged = f"logged_{name}"
+            least = getattr(self, logged)
+            self.require(getattr(self, name) >= least, name, f"{logged} is {least}, which is more")
+        moved = self.step > self.logged_step, self.iteration > self.logged_iteration
+        self.require(moved[0] == moved[1], "iteration", "it does not go with step")
 
     def advance(self, steps: int, settings: UpdateConfig) -> int:
         """Count one iteration.

@@ -184,6 +184,12 @@ class Learner:
 
     def _layout(self) -> TransitionLayout:
         spec = self.agent.spec
-        action = ((), torch.int64) if spec.action.discrete else ((spec.action.size,), torch.float32)
-        grid = self.config.worlds, self.env.robots
-        return TransitionLayout(*grid, spec.observation.shapes, *action)
+        discrete, size = spec.action.discrete, spec.action.size
+        return TransitionLayout(
+            self.config.worlds,
+            self.env.robots,
+            spec.observation.shapes,
+            () if discrete else (size,),
+            torch.int64 if discrete else torch.float32,
+            choices=size if discrete else None,
+        )

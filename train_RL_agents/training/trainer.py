@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from marinenav_env.envs.scenes import SceneStage
-from marinenav_env.fields import plain
+from marinenav_env.fields import build, plain
 from marinenav_env.files import write_json
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
@@ -27,14 +27,11 @@ from train_RL_agents.metrics.reductions import Mean
 from train_RL_agents.metrics.writer import AnalysisReceiver, Record, cut_back, missing_files
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
-from train_RL_agents.run.provenance import ended_at_once
+from train_RL_agents.run.provenance import EVALUATION, ended_at_once
 from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.training.learner import Learner
-
-EVALUATION = "evaluation.json"
-"""The final table; a run that has it is complete."""
 
 ASK_EVERY = 8
 """Iterations between two questions to the other processes whether one of them was asked to stop:
@@ -371,7 +368,8 @@ class TorchRLTrainer:
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])
-            self.counters, self.started = Counters(**own["counters"]), True
+            self.counters = build(Counters, own["counters"], where="counters")
+            self.started = True
         except checkpoint.FOREIGN as error:
             raise CheckpointError(f"{path} does not fit its settings: {error}") from error
         if own["learner"]["replay"] is None:

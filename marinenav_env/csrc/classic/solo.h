@@ -164,7 +164,7 @@ struct Solo {
     *s.outcome_at(Outcome::kMeanReturn, w) = sum;
     *s.outcome_at(Outcome::kLength, w) = length;
     if (s.stats == nullptr) return;
-    const int stage = *s.world_at(World::kStage, w);
+    const int stage = s.stage_in(World::kStage, w);
     auto add = [&](int field, T value) { *s.stat_at(stage, field, w) += value; };
     add(Stat::kEpisodes, T(1)), add(Stat::kTimeouts, late);
     add(Stat::kReturnSum, sum), add(Stat::kLengthSum, length);

@@ -124,6 +124,7 @@ Arguments state_arguments(TensorList state, TensorList tables, TensorList observ
   arguments.add("state", Specs<Env>::get().state, state);
   arguments.add("tables", Specs<Env>::get().tables, tables);
   arguments.add("observation", Specs<Env>::get().observation, observation);
+  TORCH_CHECK(arguments.tables().size("stages") > 0, "marinenav: `stage` holds no stage");
   arguments.tables().seed = static_cast<uint64_t>(seed);
   arguments.tables().first_world = static_cast<uint32_t>(first_world);
   return arguments;

@@ -103,8 +103,7 @@ struct PlacePhase {
 
   MN_HD void operator()(int, int w) const {
     if (only != nullptr && !only[w]) return;
-    int stage = *s.world_at(World::kNextStage, w);
-    stage = stage < 0 ? 0 : (stage < s.stages ? stage : s.stages - 1);
+    const int stage = s.stage_in(World::kNextStage, w);
     *s.world_at(World::kStage, w) = stage;
     *s.world_at(World::kEpisode, w) += 1;
     *s.world_at(World::kStep, w) = 0;

@@ -43,6 +43,9 @@ TensorSpecs stage_specs() {
   return {{"stage", Number::kReal, {"stages", Env::Stage::kCount}, Env::kStageNames}};
 }
 
+/// A count or an index out of a tensor, brought into 0..most: what a tensor holds may come from a file.
+MN_HD int bounded(int32_t value, int most) { return value < 0 ? 0 : value < most ? value : most; }
+
 template <class Env, class T>
 struct Worlds {
   using Real = T;
@@ -72,6 +75,9 @@ struct Worlds {
   MN_HD T* stat_at(int stage_index, int field, int w) const {
     return stats + (static_cast<int64_t>(stage_index) * Env::Stat::kCount + field) * stride + w;
   }
+
+  /// Which of the stages a world field names.
+  MN_HD int stage_in(int field, int w) const { return bounded(*world_at(field, w), stages - 1); }
 
   /// Random numbers of the worlds of V from w on, `steps_ahead` decisions from now.
   template <class V>

@@ -122,7 +122,7 @@ struct MarineIntegratePhase {
             Env::drive(s, p, r + n, w, elapsed, thrust);
           });
         }
-        Vessel::substep(varied.vessel, flow, vessel, [&](const Hull<V>& hull, Force<V>& force) {
+        Vessel::template substep<kDisturbed>(varied.vessel, flow, vessel, [&](const Hull<V>& hull, Force<V>& force) {
           if constexpr (kDisturbed) Env::push(s, p, w, elapsed, hull, force);
         });
       }
@@ -140,11 +140,11 @@ struct MarineIntegratePhase {
     }
   }
 
-  /// Out of line, so that code for disturbances does not slow down steps without any.
+  /// Out of line, so that code for disturbances and further vessels does not slow down others.
   MN_HD_APART void decide_disturbed(int r, int w) const { decide_some<true>(r, w); }
 
   MN_HD void operator()(int r, int w) const {
-    Env::disturbs(p) ? decide_disturbed(r, w) : decide_some<false>(r, w);
+    Env::disturbs(p) || p.vessel.extended ? decide_disturbed(r, w) : decide_some<false>(r, w);
   }
 };
 

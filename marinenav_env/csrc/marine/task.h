@@ -131,7 +131,7 @@ struct NavigationTask {
   MN_HD static void book(const S& s, const P& p, int w, bool truncated) {
     using T = typename S::Real;
     using F = typename S::Robot;
-    const int placed = *s.world_at(World::kRobots, w);
+    const int placed = bounded(*s.world_at(World::kRobots, w), s.robots);
     const T n = static_cast<T>(placed > 0 ? placed : 1);
     T reached = T(0), hit = T(0), time = T(0), energy = T(0), episode_return = T(0);
     for (int r = 0; r < placed; ++r) {
@@ -154,7 +154,7 @@ struct NavigationTask {
     *s.outcome_at(Outcome::kMeanReturn, w) = episode_return / n;
     *s.outcome_at(Outcome::kLength, w) = length;
     if (s.stats == nullptr) return;
-    const int stage = *s.world_at(World::kStage, w);
+    const int stage = s.stage_in(World::kStage, w);
     auto add = [&](int field, T value) { *s.stat_at(stage, field, w) += value; };
     add(Stat::kEpisodes, T(1)), add(Stat::kSuccesses, success ? T(1) : T(0));
     add(Stat::kCollisions, collision ? T(1) : T(0)), add(Stat::kTimeouts, timeout ? T(1) : T(0));

@@ -189,3 +189,26 @@ def test_counts_out_of_range_reach_no_memory(name, value, message):
         env.load_state_dict(state)
     assert all(torch.equal(env.state_dict()[key], kept) for key, kept in before.items())
     env.load_state_dict(before)
+
+
+def test_a_flag_that_is_none_is_refused():
+    env = MarineNavEnv(4)
+    env.reset()
+    state = env.state_dict()
+    state["alive"].view(torch.uint8)[2, 0] = 7
+    with pytest.raises(ValueError, match="'alive' has 7, no flag"):
+        env.load_state_dict(state)
+
+
+def test_a_state_written_from_outside_reaches_no_memory():
+    """The core bounds what it indexes by; under the sanitizers: tests/csrc/test_core.cpp."""
+    env = MarineNavEnv(4, info_mode="stats")
+    before, out = env.make_buffers(), env.make_buffers()
+    env.reset_into(before)
+    env.state.world_field("stage").fill_(-(2**31))
+    env.state.world_field("robots").fill_(2**31 - 1)
+    env.state.status.zero_()  # nobody is alive, so that every episode ends and is booked
+    env.step_into(torch.zeros(4, env.robots, 2), before, out)
+    stats = dict(zip(env.kernel_spec.fields("stats"), env.read_stats().T, strict=True))
+    assert stats["episodes"].tolist() == [4.0] + [0.0] * (len(PUBLISHED_STAGES) - 1)
+    assert stats["robots"][0] == 4 * env.robots

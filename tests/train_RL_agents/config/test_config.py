@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, Settings, plain
 from train_RL_agents.agents.registry import AGENTS
@@ -199,14 +200,33 @@ def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("preset", presets())
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_preset_goes_with_every_agent_of_its_task(preset, agent):
-    task = {"cartpole": "cartpole", "pendulum": "pendulum"}.get(preset, "marine")
+def test_every_preset_goes_with_every_agent(preset, agent):
+    config, _, _ = load_config(preset=preset, agent=agent)
+    assert config.agent == agent
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_task_goes_with_every_agent_that_fits(task, agent):
     if agent not in fitting_agents(task):
         with pytest.raises(ConfigError, match="choose one of"):
-            load_config(preset=preset, agent=agent)
+            load_config(task=task, agent=agent)
         return
-    config, _, _ = load_config(preset=preset, agent=agent)
+    config, _, _ = load_config(task=task, agent=agent)
     assert (config.agent, config.task) == (agent, task)
+
+
+def test_a_tasks_file_comes_before_all_others(tmp_path):
+    assert load_config()[0].algorithm.encoder == "relative_motion"
+    assert load_config(task="icra2024", agent="IQN")[0].algorithm.encoder == "published"
+    assert load_config(task="cartpole", agent="DQN")[0].worlds == 16
+    file = tmp_path / "own.yaml"
+    file.write_text("task: cartpole\nagent: DQN\nworlds: 20\n")
+    config, _, _ = load_config(path=file)
+    assert (config.task, config.worlds, config.updates.batch_size) == ("cartpole", 20, 64)
+    overrides = ["algorithm.encoder=published", "curriculum.hull_margin=0"]
+    config, _, _ = load_config(overrides=overrides)
+    assert (config.algorithm.encoder, config.curriculum.hull_margin) == ("published", 0.0)
 
 
 def test_every_field_has_unit_and_source():
@@ -234,3 +254,45 @@ def test_keys_of_older_versions_are_taken_for_those_of_today(tmp_path):
     config, _, _ = load_config(path=file, overrides=["updates.replay_ratio=3"])
     assert config.updates.samples_per_insert == 3.0
     assert config.curriculum.stages == (Stage(2, 1, 0, 30.0),)
+
+
+def test_an_option_and_a_setting_that_contradict_each_other_are_refused():
+    for key, option, other in (("agent", "SAC", "DQN"), ("task", "icra2024", "marine")):
+        with pytest.raises(ConfigError, match=f"{key} is '{other}': --{key} says '{option}'"):
+            load_config(**{key: option}, overrides=[f"{key}={other}"])
+    assert load_config(agent="SAC", overrides=["agent=SAC"])[0].agent == "SAC"
+
+
+def test_a_file_at_fault_is_named_and_others_are_not(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("worlds: 8\nupdates: {batch_size: x}")
+    with pytest.raises(ConfigError, match=f"^{path}: updates.batch_size is 'x'"):
+        load_config(path=path)
+    path.write_text("worlds: 8")
+    with pytest.raises(ConfigError, match=r"^worlds is 0: give 1 or more"):
+        load_config(path=path, overrides=["worlds=0"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["env=[]", "env.vessel.mass=1"], "cannot be read"),
+        (["env=[]", "env.0=1"], "cannot be read"),
+        (["worlds=${x}"], "cannot be read: Interpolation key 'x' not found"),
+        (["log=8", "log.interval_steps=1"], "'log=8' gives log a value, and log.interval_steps a"),
+        (["evaluation.stages=[]"], r"evaluation.stages is \(\): give at least one stage"),
+    ],
+)
+def test_overrides_without_sense_are_named(overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(overrides=overrides)
+
+
+def test_a_part_made_of_something_else_is_named_in_python_too():
+    with pytest.raises(ConfigError, match=r"TrainConfig.env is \[\]: give 12 values"):
+        TrainConfig(env=[])
+    with pytest.raises(ConfigError, match=r"TrainConfig.worlds is 1000.*: its size is beyond"):
+        TrainConfig(worlds=10**400)
+    with pytest.raises(ConfigError, match=r"TrainConfig.algorithm is 5: give a section"):
+        TrainConfig(algorithm=5)
+    assert TrainConfig(env={"vessel": {"mass": 500.0}}).env.episode.max_steps == 300

@@ -131,3 +131,16 @@ def test_tensorboard_shows_the_headline_and_the_file_has_all(tmp_path):
         ["mode", "step", "success"],
         ["energy", "mode", "step", "success"],
     ]
+
+
+@pytest.mark.parametrize(
+    "entry", ['"x"', "[1]", '{"mean": "x"}', "1" + "0" * 400, "1" + "0" * 9000]
+)
+def test_a_record_without_numbers_is_damaged(tmp_path, capsys, entry):
+    lines = [
+        '{"mode": "train", "step": 1, "loss": 2.0}',
+        f'{{"mode": "train", "step": 2, "a": {entry}}}',
+    ]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    assert [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")] == [1]
+    assert "damaged lines are left out: 2" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Files from elsewhere that hold something else: one kind of error, which names the file."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -89,3 +90,32 @@ def test_a_run_is_not_resumed_from_something_else(tmp_path, finished, capsys, pa
     assert train.main(["--resume", str(tmp_path)]) == 1
     assert str(path) in capsys.readouterr().err
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
+
+
+@pytest.mark.usefixtures("short_evaluations")
+@pytest.mark.parametrize(
+    ("part", "key", "value", "message"),
+    [
+        ("counters", "robot_rate", "x", "counters.robot_rate is 'x'"),
+        ("counters", "step", [1], r"counters.step is \[1\]"),
+        ("counters", "logged_step", 10**6, "counters.step is .*: logged_step is 1000000"),
+        ("counters", "logged_iteration", 0, "counters.iteration is .*: it does not go with step"),
+        ("files", "metrics.jsonl", -5, "'files' has 'metrics.jsonl': -5"),
+        ("files", "metrics.jsonl", "x", "'files' has 'metrics.jsonl': 'x'"),
+        ("config", "worlds", "x", "holds settings of no use: worlds is 'x'"),
+    ],
+)
+def test_what_a_run_counts_by_is_checked(tmp_path, finished, capsys, part, key, value, message):
+    newest = checkpoint.newest(finished)
+    state = checkpoint.load(newest)
+    state[part] = {**state[part], key: value}
+    (tmp_path / "checkpoints").mkdir()
+    path = tmp_path / "checkpoints" / newest.name
+    checkpoint.save(path, state)
+    for file in finished.glob("*.*"):
+        if file.is_file() and file.name != "evaluation.json":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    assert train.main(["--resume", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert path.name in told
+    assert re.search(message, told)

@@ -9,7 +9,7 @@ import pytest
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate, export
 from train_RL_agents.policies.load import load_policy, read_policy
-from train_RL_agents.policies.seal import DIGITS, MARK, checksum
+from train_RL_agents.policies.seal import DIGITS, MARK, UNSEALED, checksum, sealed
 from train_RL_agents.run.checkpoint import CheckpointError
 
 # torch advises against TorchScript, which deployed planners load.
@@ -68,3 +68,13 @@ def test_a_flipped_bit_of_a_file_without_a_checksum_is_noticed(policy, tmp_path)
     (tmp_path / "earlier.pt").write_bytes(flipped)
     with pytest.raises(CheckpointError, match="bad checksum"):
         load_policy(tmp_path / "earlier.pt")
+
+
+def test_the_last_mark_is_the_one_that_counts():
+    """A file may hold the mark in its own text too."""
+    text = MARK + b"x" * 70
+    content = sealed(text + UNSEALED.encode() + b"tail")
+    assert content.startswith(text)
+    assert checksum(content) == content[-68:-4].decode()
+    with pytest.raises(ValueError, match="its checksum is"):
+        checksum(content.replace(b"x", b"y", 1))

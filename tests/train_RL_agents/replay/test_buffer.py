@@ -427,3 +427,33 @@ def test_a_state_that_points_outside_the_replay_is_refused(name: str, value: int
     state[name] = torch.full_like(state[name], value)
     with pytest.raises(ValueError, match=f"the saved replay's {name} has {value} to {value}"):
         small_replay(10, 2, 3).load_state_dict(state)
+
+
+@pytest.mark.parametrize("value", [25, -1, 2**62])
+def test_stored_actions_that_are_no_choice_are_refused(value: int) -> None:
+    """The losses index by them."""
+    shapes = Observation((2,), (2, 3), (2,))
+    layout = TransitionLayout(2, 1, shapes, (), torch.int64, choices=25)
+    replay = DeviceReplay(ReplayConfig(capacity=20), layout, "cpu")
+    observation = Observation(*(torch.zeros(2, 1, *shape) for shape in shapes))
+    flags = torch.zeros(2, 1, dtype=torch.bool)
+    replay.store(
+        observation, torch.tensor([[24], [0]]), flags.float(), ~flags, flags, flags, observation
+    )
+    state = replay.state_dict()
+    replay.load_state_dict(state)
+    state["action"] = torch.tensor([[[0], [value]]])
+    with pytest.raises(
+        ValueError, match=rf"action has .*{value}, which is not within 0 to 24|-1 to"
+    ):
+        replay.load_state_dict(state)
+
+
+def test_flags_that_are_none_are_refused() -> None:
+    replay = small_replay(10, 2, 3)
+    store_random_activity(replay, 3)
+    state = replay.state_dict()
+    state["flags"] = state["flags"].clone()
+    state["flags"].view(torch.uint8).flatten()[4] = 255
+    with pytest.raises(ValueError, match="the saved replay's flags has 0 to 255"):
+        replay.load_state_dict(state)

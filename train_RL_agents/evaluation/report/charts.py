@@ -60,7 +60,7 @@ def separation(policies: Sequence[Evaluated]) -> go.Figure:
             figure.add_vline(limit * V1.length_m, **line, **place)
     figure.update_xaxes(title="least gap to a vessel (m)", range=[0.0, 17.0])
     figure.update_yaxes(title="share of vessel-episodes", range=[0.0, 1.0])
-    return _finished(figure, 340 * rows)
+    return finished(figure, 340 * rows)
 
 
 def times_and_energies(policies: Sequence[Evaluated]) -> go.Figure:
@@ -84,7 +84,7 @@ def times_and_energies(policies: Sequence[Evaluated]) -> go.Figure:
             )
     figure.update_layout(boxmode="group")
     figure.update_yaxes(rangemode="tozero")
-    return _finished(figure, 380)
+    return finished(figure, 380)
 
 
 def crowds(policies: Sequence[Evaluated]) -> go.Figure | None:
@@ -106,7 +106,7 @@ def crowds(policies: Sequence[Evaluated]) -> go.Figure | None:
         )
     figure.update_xaxes(title="vessels")
     figure.update_yaxes(title="success", range=[-0.02, 1.05])
-    return _finished(figure, 380)
+    return finished(figure, 380)
 
 
 def vessels_of(row: Any) -> int:
@@ -142,7 +142,7 @@ def clock(policies: Sequence[Evaluated]) -> go.Figure | None:
         angularaxis={"direction": "clockwise", "rotation": 90, "dtick": 45},
         radialaxis={"rangemode": "tozero", "title": "hull lengths"},
     )
-    return _finished(figure, 560)
+    return finished(figure, 560)
 
 
 def clock_point(row: Any) -> tuple[float, float]:
@@ -172,7 +172,7 @@ def trajectories(evaluated: Evaluated, policy: int) -> go.Figure | None:
     figure.update_xaxes(showticklabels=False, zeroline=False)
     figure.update_yaxes(showticklabels=False, zeroline=False)
     figure.for_each_yaxis(lambda axis: axis.update(scaleanchor=axis.anchor))
-    return _finished(figure, 270 * rows)
+    return finished(figure, 270 * rows)
 
 
 def paths_of(evaluated: Evaluated, world: int, policy: int) -> list[dict[str, Any]]:
@@ -217,6 +217,7 @@ def near_rows(
     return (both & (distance < limit)).any(-1)
 
 
-def _finished(figure: go.Figure, height: int) -> go.Figure:
+def finished(figure: go.Figure, height: int) -> go.Figure:
+    """Return a figure with the page's margins."""
     margin = {"l": 55, "r": 15, "t": 40, "b": 45}
     return figure.update_layout(template="none", height=height, margin=margin)

@@ -10,11 +10,11 @@ import platform
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 import torch
@@ -22,7 +22,7 @@ from plotly.offline import get_plotlyjs
 
 from marinenav_env.fields import plain
 from marinenav_env.files import write_atomically
-from train_RL_agents.evaluation.report import charts, tables
+from train_RL_agents.evaluation.report import charts, seeds, tables, throughput
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.report.playback import episodes_of, near_miss_limits
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
@@ -43,6 +43,34 @@ PLAYBACK = """\
 Dashed: what the chosen vessel can see; yellow: the objects it observes, with noise. Squares are
 goals. Below: its gap to the nearest vessel, and dashed to the nearest buoy.</p>
 """
+
+
+class Records(NamedTuple):
+    """What other programs have recorded and the page shows beside the evaluation.
+
+    Attributes:
+        trainings: runs, or sweeps over seeds.
+        benchmarks: label and record of each.
+    """
+
+    trainings: Sequence[seeds.Training] = ()
+    benchmarks: Sequence[tuple[str, dict[str, Any]]] = ()
+
+
+NOTHING = Records()
+
+
+def read_records(runs: Sequence[str], benchmarks: Sequence[str]) -> Records:
+    """Read runs' folders and records of ``bench.py``.
+
+    Raises:
+        ConfigError: one is missing, damaged or something else.
+        ValueError: a run's records are missing or damaged.
+    """
+    return Records(
+        [seeds.read_training(Path(folder)) for folder in runs],
+        [(Path(file).stem, throughput.read_benchmark(Path(file))) for file in benchmarks],
+    )
 
 
 def check_folder(folder: Path) -> None:
@@ -83,7 +111,12 @@ def provenance(policies: Sequence[Evaluated], seed: int, device: torch.device) -
 
 
 def write_report(
-    folder: Path, policies: Sequence[Evaluated], *, seed: int, device: torch.device
+    folder: Path,
+    policies: Sequence[Evaluated],
+    *,
+    seed: int,
+    device: torch.device,
+    more: Records = NOTHING,
 ) -> Path:
     """Write the page.
 
@@ -92,19 +125,21 @@ def write_report(
         policies: at least one, evaluated in the same episodes.
         seed: of the episodes.
         device: what they ran on.
+        more: what other programs have recorded.
 
     Raises:
         OSError: the disk refuses.
     """
-    content = page(policies, provenance(policies, seed, device)).encode()
+    content = page(policies, provenance(policies, seed, device), more).encode()
     write_atomically(folder / PAGE, lambda file: file.write(content))
     return folder / PAGE
 
 
-def page(policies: Sequence[Evaluated], facts: dict[str, Any]) -> str:
+def page(policies: Sequence[Evaluated], facts: dict[str, Any], more: Records = NOTHING) -> str:
     """Return the page as HTML."""
     figures: dict[str, go.Figure] = {}
-    sections = [*_sections(policies, figures), ("Provenance", tables.provenance(facts))]
+    sections = [*_sections(policies, figures), *_of_records(more, figures)]
+    sections.append(("Provenance", tables.provenance(facts)))
     body = "".join(f"<section><h2>{title}</h2>\n{part}</section>\n" for title, part in sections)
     title = html.escape(
         f"{', '.join(one.name for one in policies)}: evaluation, score {V1.version}"
@@ -157,6 +192,20 @@ def _sections(
         )
         sections.append(("Trajectories", grids))
     return [("Playback", PLAYBACK), *sections]
+
+
+def _of_records(more: Records, figures: dict[str, go.Figure]) -> Iterator[tuple[str, str]]:
+    """Yield titles and contents of what other programs have recorded."""
+    if more.trainings:
+        figures["seeds"] = seeds.curves(more.trainings)
+        few = min(len(training.success) for training in more.trainings) < seeds.FEW
+        said = f"<p>With fewer than {seeds.FEW} seeds these say little.</p>\n" if few else ""
+        rows = tables.table(tables.SEEDS, seeds.rows_of(more.trainings))
+        yield "Across seeds", f'<div id="seeds"></div>\n{rows}{said}'
+    if more.benchmarks:
+        figures["throughput"] = throughput.throughput(more.benchmarks)
+        rows = tables.table(tables.MACHINES, [throughput.facts_of(*one) for one in more.benchmarks])
+        yield "Throughput", f'<div id="throughput"></div>\n{rows}'
 
 
 def _folded(content: str) -> str:

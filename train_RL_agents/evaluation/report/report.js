@@ -51,10 +51,17 @@ function boxOf(episode) {
   for (let i = 0; i < episode.place.length; i += 2) points.push([episode.place[i], episode.place[i + 1]]);
   const of = (choose, axis) => points.reduce((best, point) => choose(best, point[axis]), points[0][axis]);
   const margin = 5;
-  return {
-    south: of(Math.min, 0) - margin, north: of(Math.max, 0) + margin,
-    west: of(Math.min, 1) - margin, east: of(Math.max, 1) + margin,
+  const low = [of(Math.min, 0) - margin, of(Math.min, 1) - margin];
+  const high = [of(Math.max, 0) + margin, of(Math.max, 1) + margin];
+  // A meeting on one line would fill a map of its shape with a single hull.
+  const widen = (axis, least) => {
+    const missing = Math.max(least - (high[axis] - low[axis]), 0) / 2;
+    low[axis] -= missing;
+    high[axis] += missing;
   };
+  widen(1, (high[0] - low[0]) / 0.75);
+  widen(0, (high[1] - low[1]) * 0.4);
+  return { south: low[0], north: high[0], west: low[1], east: high[1] };
 }
 
 function poseAt(episode, vessel, row, share) {
@@ -180,7 +187,9 @@ function drawMap(canvas, episode, row, share, chosen) {
     pen.fillStyle = colour("--ink");
     pen.font = "16px sans-serif";
     pen.fillText(String(vessel + 1), chart.at(pose.x, pose.y)[0] + 12, chart.at(pose.x, pose.y)[1] - 12);
-    if (vessel === chosen && row <= episode.last[vessel]) drawSeen(pen, chart, episode, pose, row, vessel);
+    if (vessel === chosen && row <= episode.last[vessel]) {
+      drawSeen(pen, chart, episode, poseAt(episode, vessel, row, 0), row, vessel);  // as of that decision
+    }
   }
 }
 
@@ -220,9 +229,10 @@ const player = { episode: null, time: 0, playing: false, before: 0 };
 function show() {
   const { episode, time } = player, chosen = Number(element("vessel").value);
   let row = 0;
-  while (row + 1 < episode.times.length && episode.times[row + 1] <= time) row++;
+  const rounding = 1e-3;  // of packed times, in s
+  while (row + 1 < episode.times.length && episode.times[row + 1] <= time + rounding) row++;
   const span = row + 1 < episode.times.length ? episode.times[row + 1] - episode.times[row] : 1;
-  drawMap(element("map"), episode, row, Math.min((time - episode.times[row]) / span, 1), chosen);
+  drawMap(element("map"), episode, row, Math.min(Math.max((time - episode.times[row]) / span, 0), 1), chosen);
   drawGaps(element("gaps"), episode, time, chosen);
   element("scrub").value = time;
   element("time").textContent = time.toFixed(1) + " s of " + episode.duration.toFixed(1) + " s";

@@ -27,6 +27,8 @@ PAIRED = (
     *("", "policy", "only it succeeds", "only the first", "McNemar's p"),
     *("success", "near vessel", "time (s)"),
 )
+SEEDS = ("training", "seeds", "IQM of success", "its 95% interval", "P(improvement) over the first")
+MACHINES = ("record", "machine", "commit")
 RULES = ("policy", "class", "encounters", "S_r", "R8", "rule", "its score", "total")
 
 

@@ -134,4 +134,4 @@ DISTURBANCES = ("wind", "stream", "waves", "thrusters", "variation", "perception
 def thrust_for(speed: float, config: EnvConfig) -> float:
     """Return the thrust of each side that holds a speed through the water straight ahead [N]."""
     hull = config.vessel
-    return -(hull.x_u + hull.x_uu * speed) * speed / 2.0
+    return -(hull.x_u + (hull.x_uu + hull.x_uuu * speed) * speed) * speed / 2.0

@@ -12,7 +12,10 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import ConfigError
+from marinenav_env.vessels import VesselConfig
 from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
+from train_RL_agents.evaluation.baselines.vessel import HULL
 from train_RL_agents.evaluation.episodes import Policy
 from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
 from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
@@ -57,6 +60,7 @@ def make_worlds(
     steering = steering_policies(discrete, device)
     for scenario in scenarios:
         scenario.check_against(config, (POLICY, *steering))
+        check_baselines(scenario, config.vessel)
     env = MarineNavEnv(
         len(scenario_of_world),
         stages=stages_of(scenarios),
@@ -95,6 +99,21 @@ def steering_policies(discrete: bool, device: torch.device | str) -> dict[str, P
         baseline = Baseline(name, device)
         steering[name] = baseline.act_index if discrete else baseline.act
     return steering
+
+
+def check_baselines(scenario: Scenario, hull: VesselConfig) -> None:
+    """Check that classical controllers steer the vessel that they are made for.
+
+    Raises:
+        ConfigError: one is to steer another vessel.
+    """
+    for i, vessel in enumerate(scenario.vessels):
+        if vessel.steer in BASELINES and hull.name != HULL.name:
+            raise ConfigError(
+                f"scenario {scenario.name!r}: vessels[{i}].steer is {vessel.steer!r}: it knows the "
+                f"motion of {HULL.name!r} only, and the policy sails {hull.name!r}; choose "
+                f"'straight' or '{POLICY}'"
+            )
 
 
 def hold(observation: Observation, *, discrete: bool) -> Tensor:

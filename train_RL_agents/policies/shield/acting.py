@@ -97,8 +97,8 @@ def shield_agent(
         act: how the agent acts, such as its own `act`.
 
     Raises:
-        ConfigError: the agent observes several decisions, which the shield does not predict, or is
-            of another task.
+        ConfigError: the agent observes several decisions, which the shield does not predict; it is
+            of another task; or its vessels can look as small as a buoy.
     """
     env = check_guarded(config)
     return ShieldedPolicy(act, env, shield, discrete=agent.discrete, device=agent.device)
@@ -108,7 +108,8 @@ def check_guarded(config: TrainConfig) -> EnvConfig:
     """Return the environment of a policy that a shield can guard.
 
     Raises:
-        ConfigError: it observes several decisions, or is of another task.
+        ConfigError: it observes several decisions, is of another task, or its vessels can look as
+            small as a buoy.
     """
     if config.stack_k > 1:
         raise ConfigError(
@@ -116,6 +117,14 @@ def check_guarded(config: TrainConfig) -> EnvConfig:
         )
     if not isinstance(config.env, EnvConfig):
         raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
+    vessel, buoy = config.env.vessel, config.env.scenario.buoy_radius_max
+    smallest = vessel.radius * (2.0 * config.env.perception.radius_mean_ratio - 1.0)
+    if smallest <= buoy:
+        raise ConfigError(
+            f"vessel.radius is {vessel.radius:.2f}: with noise a vessel {vessel.name!r} looks as"
+            f" small as {smallest:.2f} m, and the shield tells vessels from buoys of {buoy} m by"
+            " their size; give smaller buoys, or leave the shield out"
+        )
     return config.env
 
 

@@ -38,6 +38,7 @@ struct KinematicVessel {
   template <class T>
   struct Params : ListedKinematicParams<T> {
     T decision_time;  // s, dt * substeps
+    static constexpr bool extended = false;
 
     void derive(const Params<double>& v) { decision_time = static_cast<T>(v.dt * v.substeps); }
 
@@ -96,7 +97,7 @@ struct KinematicVessel {
 
   /// A substep in water that flows with `flow` where the vessel is: position, speed, then heading.
   /// Forces do not move it.
-  template <class V, class P, class Push, class T = Scalar<V>>
+  template <bool kExtended, class V, class P, class Push, class T = Scalar<V>>
   MN_HD static void substep(const P& p, const Vec2<V>& flow, Decision<V>& d, const Push&) {
     Motion<V>& m = d.motion;
     const SinCos<V> h = sincos_of(m.heading);

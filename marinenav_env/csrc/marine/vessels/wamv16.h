@@ -1,10 +1,11 @@
 // WAM-V 16: 3-DOF manoeuvring model (Fossen, Handbook of Marine Craft Hydrodynamics and Motion
-// Control, ch. 6.5) with two thrusters astern and the published parameters.
+// Control, ch. 6.5) with two thrusters astern. Vessels of further parameters share it.
 #pragma once
 
 #include "kernel/functions.h"
 #include "kernel/params.h"
 #include "kernel/views.h"
+#include "marine/vessels/hull_terms.h"
 #include "marine/water/component.h"
 
 namespace marinenav {
@@ -16,6 +17,7 @@ constexpr int kThrustChoices = 5;
   X(x_dot_u) X(y_dot_v) X(y_dot_r) X(n_dot_r) X(n_dot_v)                                        \
   X(x_u) X(x_uu) X(y_v) X(y_vv) X(y_r) X(y_rv) X(y_vr) X(y_rr)                                  \
   X(n_r) X(n_rr) X(n_v) X(n_vv) X(n_rv) X(n_vr)                                                 \
+  X(x_g) X(x_uuu) X(cross_flow) X(thruster_spread) X(transport_term)                            \
   X(min_thrust) X(max_thrust) X(max_thrust_rate) X(power_coefficient)                           \
   XS(left_thrust_rates, kThrustChoices) XS(right_thrust_rates, kThrustChoices)
 MN_PARAMS(Wamv16Params, MN_WAMV16_PARAMS)
@@ -48,10 +50,15 @@ struct Wamv16 {
     T inverse_mass_x;                  // 1 / (m - xDotU)
     T inv_yy, inv_yr, inv_ry, inv_rr;  // inverse of the sway-yaw block of M_RB + M_A
     T decision_time;                   // s, dt * substeps
+    T lever;                           // m, of a thruster
+    bool has_strips;                   // of cross-flow drag
+    bool extended;                     // the hull has terms of hull_terms.h, or a transport term
 
     void derive(const Params<double>& v) {
       // M = M_RB + M_A (Fossen 2021, ch. 6.5); surge decouples from sway and yaw.
-      const double yy = v.mass - v.y_dot_v, yr = -v.y_dot_r, ry = -v.n_dot_v, rr = v.izz - v.n_dot_r;
+      const double moved = v.mass * v.x_g;
+      const double yy = v.mass - v.y_dot_v, rr = v.izz - v.n_dot_r;
+      const double yr = -(v.y_dot_r - moved), ry = -(v.n_dot_v - moved);
       const double det = yy * rr - yr * ry;
       inverse_mass_x = static_cast<T>(1.0 / (v.mass - v.x_dot_u));
       inv_yy = static_cast<T>(rr / det);
@@ -59,6 +66,9 @@ struct Wamv16 {
       inv_ry = static_cast<T>(-ry / det);
       inv_rr = static_cast<T>(yy / det);
       decision_time = static_cast<T>(v.dt * v.substeps);
+      lever = static_cast<T>(0.5 * v.width * v.thruster_spread);
+      has_strips = v.cross_flow != 0.0;
+      extended = has_strips || v.x_g != 0.0 || v.x_uuu != 0.0 || v.transport_term != 0.0;
     }
 
     /// Masses and damping in lanes that vary from these by the factors of a vessel.
@@ -68,6 +78,7 @@ struct Wamv16 {
       this->mass = this->mass * by.mass, this->izz = this->izz * by.mass;
       this->n_dot_r = this->n_dot_r * by.added_inertia;
       this->x_u = this->x_u * by.surge, this->x_uu = this->x_uu * by.surge;
+      this->x_uuu = this->x_uuu * by.surge, this->cross_flow = this->cross_flow * by.sway;
       this->y_v = this->y_v * by.sway, this->y_vv = this->y_vv * by.sway;
       this->y_r = this->y_r * by.sway, this->y_rv = this->y_rv * by.sway;
       this->y_vr = this->y_vr * by.sway, this->y_rr = this->y_rr * by.sway;
@@ -75,10 +86,13 @@ struct Wamv16 {
       this->n_v = this->n_v * by.yaw, this->n_vv = this->n_vv * by.yaw;
       this->n_rv = this->n_rv * by.yaw, this->n_vr = this->n_vr * by.yaw;
       const T yy = this->mass - this->y_dot_v, rr = this->izz - this->n_dot_r;
-      const T det = yy * rr - this->y_dot_r * this->n_dot_v;
+      const T moved = this->mass * this->x_g;
+      const T yr = this->y_dot_r - moved, ry = this->n_dot_v - moved;
+      const T det = yy * rr - yr * ry;
       inverse_mass_x = S(1) / (this->mass - this->x_dot_u);
-      inv_yy = rr / det, inv_yr = this->y_dot_r / det;
-      inv_ry = this->n_dot_v / det, inv_rr = yy / det;
+      inv_yy = rr / det, inv_yr = yr / det;
+      inv_ry = ry / det, inv_rr = yy / det;
+      has_strips = p.has_strips, extended = p.extended;
     }
   };
 
@@ -97,7 +111,7 @@ struct Wamv16 {
     const SinCos<V> r = sincos_of(right_angle);
     const V sway = left * l.sin + right * r.sin;
     return {left * l.cos + right * r.cos, sway,
-            (left * l.cos - right * r.cos) * (p.width * T(0.5)) - sway * (p.length * T(0.5))};
+            (left * l.cos - right * r.cos) * p.lever - sway * (p.length * T(0.5))};
   }
 
   /// Surge, sway and yaw acceleration in the body frame: M acc = tau - C_RB V - (C_A + D + D_n) V_r.
@@ -122,6 +136,20 @@ struct Wamv16 {
                    (p.n_r + abs_v * p.n_vr + abs_r * p.n_rr) * r;
     return {surge * p.inverse_mass_x, sway * p.inv_yy + turn * p.inv_yr,
             sway * p.inv_ry + turn * p.inv_rr};
+  }
+
+  /// As `acceleration_of`, of a hull with further terms. The velocity is kept in the world frame,
+  /// which turns the body's components with the heading; what C_RB holds of that is taken out by the
+  /// transport term, with C_RB of the velocity through the water (Fossen 2021, property 10.1).
+  template <class V, class P, class T = Scalar<V>>
+  MN_HD static Acceleration<V> extended_acceleration_of(const P& p, Force<V> tau, V u, V v, V u_r,
+                                                        V v_r, V r) {
+    const V transport = V{} + p.transport_term;
+    const auto once = transport > splat<V>(T(0));
+    add_hull_terms(p, u_r, v_r, r, tau);
+    const Acceleration<V> a =
+        acceleration_of(p, tau, select(once, u_r, u), select(once, v_r, v), u_r, v_r, r);
+    return {a.u - transport * r * v_r, a.v + transport * r * u_r, a.r};
   }
 
   /// Thrust rates (N/s) of robot `row` = w * R + r; false if the action cannot be used.
@@ -177,11 +205,12 @@ struct Wamv16 {
   }
 
   /// A substep in water that flows with `flow` where the vessel is; `push(hull, force)` adds forces.
-  template <class V, class P, class Push>
+  /// A hull that is `extended` needs kExtended, which other ones may have.
+  template <bool kExtended, class V, class P, class Push>
   MN_HD static void substep(const P& p, const Vec2<V>& flow, Decision<V>& d,
                             const Push& push) {
     advance_pose(p, flow, d.motion);
-    advance_velocity(p, d.tau, d.motion, push);
+    advance_velocity<kExtended>(p, d.tau, d.motion, push);
   }
 
   /// First half: velocity over ground from the current here, then position and heading.
@@ -199,7 +228,7 @@ struct Wamv16 {
   }
 
   /// Second half: acceleration at the advanced heading; velocity over ground keeps its value.
-  template <class V, class P, class Push>
+  template <bool kExtended, class V, class P, class Push>
   MN_HD static void advance_velocity(const P& p, Force<V> tau, Motion<V>& m, const Push& push) {
     const SinCos<V> h = sincos_of(m.heading);
     const V u_r = h.cos * m.vx_water + h.sin * m.vy_water;
@@ -207,7 +236,12 @@ struct Wamv16 {
     const V u = h.cos * m.vx + h.sin * m.vy;
     const V v = h.cos * m.vy - h.sin * m.vx;
     push(Hull<V>{m.x, m.y, h, u, v}, tau);
-    const Acceleration<V> a = acceleration_of(p, tau, u, v, u_r, v_r, m.yaw);
+    const Acceleration<V> a = [&] {
+      if constexpr (kExtended) {
+        if (p.extended) return extended_acceleration_of(p, tau, u, v, u_r, v_r, m.yaw);
+      }
+      return acceleration_of(p, tau, u, v, u_r, v_r, m.yaw);
+    }();
     const V u_next = u_r + a.u * p.dt;
     const V v_next = v_r + a.v * p.dt;
     m.vx_water = h.cos * u_next - h.sin * v_next;
@@ -237,7 +271,7 @@ struct Wamv16 {
   MN_HD static void set_out(const Params<T>& p, T heading, T speed, const Vec2<T>& flow,
                             const Put& put) {
     const SinCos<T> h = sincos_of(heading);
-    const T thrust = -(p.x_u + p.x_uu * speed) * speed * T(0.5);
+    const T thrust = -(p.x_u + (p.x_uu + p.x_uuu * speed) * speed) * speed * T(0.5);
     put(Field::kVxWater, speed * h.cos), put(Field::kVyWater, speed * h.sin);
     put(Field::kVx, speed * h.cos + flow.x), put(Field::kVy, speed * h.sin + flow.y);
     put(Field::kLeftThrust, thrust), put(Field::kRightThrust, thrust);

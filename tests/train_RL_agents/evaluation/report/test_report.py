@@ -281,9 +281,11 @@ def test_a_baseline_has_no_shield(capsys):
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-def test_playback_in_a_browser(stages, tmp_path):
+@pytest.mark.parametrize("name", ["stages", "clock"])
+def test_playback_in_a_browser(name, tmp_path, request):
     driver = (Path(__file__).parent / "driver.js").read_text()
-    text = page([stages], {}).replace("</body>", f"<script>{driver}</script></body>")
+    text = page([request.getfixturevalue(name)], {})
+    text = text.replace("</body>", f"<script>{driver}</script></body>")
     (tmp_path / PAGE).write_text(text)
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += ["--virtual-time-budget=5000", (tmp_path / PAGE).as_uri()]
@@ -296,4 +298,8 @@ def test_playback_in_a_browser(stages, tmp_path):
     assert paused[1:] == [False, "Play"]
     assert scrubbed[0] == 2
     assert told["drawn"]
+    assert told["observed"] > 0
+    assert told["astray"] < 0.5  # the noise is 0.05 m, and the last decision's vessel may be gone
+    assert min(told["shapes"]) > 0.39
+    assert max(told["shapes"]) < 0.76  # maps of meetings on a line too
     assert told["charts"] > 0

@@ -2,20 +2,22 @@
 
 import dataclasses
 
+import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.stepper import Stepper
-from marinenav_env.vessels import VesselConfig
+from marinenav_env.vessels import VESSELS, VesselConfig
 from train_RL_agents.policies.shield.scene import start
 from train_RL_agents.policies.shield.vessel_model import VesselModel
 
 ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
 FULL_MODEL = VesselConfig(
     y_dot_v=-30.0, y_dot_r=15.0, n_dot_v=-12.0, y_r=-20.0, y_rv=-13.0, y_vr=9.0, y_rr=-7.0,
-    n_v=-17.0, n_vv=8.0, n_rv=-11.0, n_vr=5.0, substeps=7,
+    n_v=-17.0, n_vv=8.0, n_rv=-11.0, n_vr=5.0, x_g=0.3, x_uuu=-9.0, cross_flow=20.0,
+    thruster_spread=0.8, substeps=7,
 )  # fmt: skip
 
 
@@ -58,8 +60,9 @@ def deviation(vessel: VesselConfig, decisions: int = 12, worlds: int = 16) -> fl
     return worst.item()
 
 
-def test_decisions_equal_the_cores_in_calm_water():
-    assert deviation(VesselConfig()) < 1e-9
+@pytest.mark.parametrize("name", VESSELS)
+def test_decisions_of_every_vessel_equal_the_cores(name):
+    assert deviation(VESSELS[name]) < 1e-9
 
 
 def test_every_coefficient_enters_as_in_the_core():

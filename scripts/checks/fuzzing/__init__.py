@@ -1,0 +1,1 @@
+"""What `scripts/checks/fuzz.py` plays: configurations, damaged files, interrupted runs."""

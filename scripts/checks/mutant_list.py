@@ -1,0 +1,302 @@
+"""Mutants: a wrong program each, made by one replacement in one file, and the tests that see it.
+
+What is replaced stands once in its file. In the core it is an expression, since all of its mutants
+are compiled at once and one is chosen when a test runs (`mutants.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """One mutant.
+
+    Attributes:
+        file: what is changed.
+        before: text that stands in it once.
+        after: what takes its place.
+        tests: files of tests, of which one has to fail.
+    """
+
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+
+
+CORE = "marinenav_env/csrc/"
+MODEL = "marinenav_env/test_reference_model.py"
+NOISE = "marinenav_env/envs/test_noise.py"
+ENDS = "marinenav_env/envs/test_ends.py"
+PLACE = "marinenav_env/envs/test_placement.py"
+WIND, WAVES = "marinenav_env/envs/test_wind.py", "marinenav_env/envs/test_waves.py"
+FAULTS = "marinenav_env/envs/test_sensor_faults.py"
+THRUSTERS = "marinenav_env/envs/test_thrusters.py"
+
+TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
+    (CORE + "marine/vessels/wamv16.h", (MODEL,)): (
+        ("abs_r * p.y_rv", "abs_r * p.y_vr"),
+        ("abs_v * p.y_vr", "abs_v * p.y_rv"),
+        ("abs_v * p.y_vv", "abs_v * p.n_vv"),
+        ("abs_r * p.n_rr", "abs_r * p.y_rr"),
+        ("p.n_v + abs_v * p.n_vv", "abs_v * p.n_vv"),
+        (
+            "p.right_thrust_rates[index % kThrustChoices]",
+            "p.left_thrust_rates[index % kThrustChoices]",
+        ),
+        (
+            "p.left_thrust_rates[index / kThrustChoices]",
+            "p.left_thrust_rates[index % kThrustChoices]",
+        ),
+        ("added_sway * r", "added_sway * v_r"),
+        ("r * u * p.mass", "r * u_r * p.mass"),
+        ("r * v * p.mass", "r * v_r * p.mass"),
+        ("u_r * r * p.x_dot_u", "u_r * r * p.y_dot_v"),
+        ("absolute(u_r) * p.x_uu", "u_r * p.x_uu"),
+        ("turn * p.inv_yr", "turn * p.inv_ry"),
+        ("(p.width * T(0.5))", "(p.length * T(0.5))"),
+        ("sway * (p.length * T(0.5))", "sway * (p.width * T(0.5))"),
+        ("effort * (p.power_coefficient * p.decision_time)", "effort * p.decision_time"),
+        ("m.vx_water + flow.x", "m.vx_water - flow.x"),
+        ("smaller(larger(left, T(-1)), T(1))", "left"),
+        ("this->n_dot_r * by.added_inertia", "this->n_dot_r * by.mass"),
+        ("this->izz * by.mass", "this->izz * by.yaw"),
+        ("this->y_rr * by.sway", "this->y_rr * by.yaw"),
+        ("this->n_vr * by.yaw", "this->n_vr * by.sway"),
+        ("this->x_uu * by.surge", "this->x_uu * by.sway"),
+    ),
+    (CORE + "marine/colregs.h", (MODEL,)): (
+        ("b * p.vessel.radius", "b * b"),
+        ("o.radius + p.colregs.margin", "o.radius + p.vessel.radius"),
+        ("speed * p.colregs.crossing_x_min", "speed * p.colregs.crossing_y_min"),
+        ("speed * p.colregs.head_on_y_half", "speed * p.colregs.head_on_x_max"),
+        ("wy >= absolute(wx)", "wy >= wx"),
+        ("absolute(wy) < zero - wx", "wy < zero - wx"),
+        ("p.colregs.min_speed * p.colregs.min_speed", "p.colregs.min_speed * T(0)"),
+        ("t2 >= zero", "zero >= zero"),
+    ),
+    (CORE + "marine/sensors/nearest_objects.h", (NOISE, MODEL, FAULTS)): (
+        ("p.perception.velocity_std * factor", "p.perception.position_std * factor"),
+        (
+            "distance <= seen.radius + p.perception.range",
+            "distance <= truth.radius + p.perception.range",
+        ),
+        ("distance - seen.radius", "distance"),
+        ("truth.radius + p.vessel.radius", "seen.radius + p.vessel.radius"),
+        ("true_dx * true_dx + true_dy * true_dy", "dx * dx + dy * dy"),
+        ("o.vx + velocity.first * velocity_std", "o.vx + position.first * velocity_std"),
+        ("(T(1) - p.perception.radius_mean_ratio)", "p.perception.radius_mean_ratio"),
+        ("splat<V>(p.perception.miss)", "splat<V>(p.perception.dropout)"),
+        ("splat<V>(p.perception.delay)", "splat<V>(p.perception.dropout)"),
+        ("past(2, o.vx)", "past(3, o.vx)"),
+        ("o.px >= distance * p.perception.cos_half_angle", "o.px >= p.perception.cos_half_angle"),
+    ),
+    (CORE + "marine/task.h", (MODEL, ENDS)): (
+        ("field(F::kPhi) * p.reward.colregs", "field(F::kPhi) * p.reward.timestep"),
+        ("splat<V>(p.reward.collision)", "splat<V>(p.reward.goal)"),
+        ("truncated && !collision", "truncated"),
+        ("success ? time / n : T(0)", "time / n"),
+        ("success ? energy / n : T(0)", "energy / n"),
+        ("is_set(status, kReached) && !is_set(status, kFailed)", "is_set(status, kReached)"),
+        ("field(F::kEnergy) + select(alive, field(F::kStepEnergy), zero)", "field(F::kStepEnergy)"),
+    ),
+    (CORE + "kernel/phases.h", (ENDS, "marinenav_env/envs/test_determinism.py")): (
+        ("*s.world_at(World::kEpisode, w) += 1", "*s.world_at(World::kEpisode, w) += 0"),
+        (
+            "step >= Int<V>{} + static_cast<int32_t>(p.episode.max_steps)",
+            "step > Int<V>{} + static_cast<int32_t>(p.episode.max_steps)",
+        ),
+        ("p.episode.stop_on_collision > T(0)", "p.episode.stop_on_collision > T(1)"),
+    ),
+    (CORE + "marine/water/vortices.h", (PLACE, MODEL)): (
+        ("larger(dx * dx + dy * dy, splat<V>(core2))", "dx * dx + dy * dy"),
+        ("p.current.opposite_ratio * weak * (d - T(2) * r)", "weak * (d - T(2) * r)"),
+        ("(strong + weak) / (two_pi * p.current.same_sense_speed)", "(strong + weak) / two_pi"),
+        ("(bits.w3 >> 31) != 0", "(bits.w3 >> 31) != 2"),
+        ("r + p.scenario.clear_radius", "p.scenario.clear_radius"),
+    ),
+    (CORE + "marine/placement.h", (PLACE,)): (
+        ("distance(start_x, start_y, goal_x, goal_y) < min_distance", "min_distance < T(0)"),
+        ("r + p.scenario.clear_radius", "p.scenario.clear_radius"),
+        ("*s.buoy_at(2, b, w) + r", "*s.buoy_at(2, b, w)"),
+    ),
+    (CORE + "marine/water/wind.h", (MODEL, WIND)): (
+        (
+            "normal_pair<T>(bits.w2, bits.w3).first * wind.gust_std",
+            "normal_pair<T>(bits.w2, bits.w3).first",
+        ),
+        ("ahead * abeam * p.wind.per_yaw", "ahead * absolute(abeam) * p.wind.per_yaw"),
+        (
+            "hull.heading.cos * y - hull.heading.sin * x - hull.v",
+            "hull.heading.cos * y - hull.heading.sin * x",
+        ),
+        ("before * p.wind.gust_kept + drawn", "before + drawn"),
+        ("pressure * e.c_y * e.side_area", "pressure * e.c_y * e.front_area"),
+        ("pressure * e.c_n * e.side_area * exact.vessel.length", "pressure * e.c_n * e.side_area"),
+    ),
+    (CORE + "marine/water/waves.h", (MODEL, WAVES)): (
+        ("p.waves.frequency[i] * elapsed", "p.waves.frequency[i] * T(0)"),
+        ("abeam * ahead * phase.cos", "abeam * phase.cos"),
+        (
+            "exact.vessel.length * exact.vessel.length / 12.0",
+            "exact.vessel.length * exact.vessel.length / 6.0",
+        ),
+        ("before - p.waves.turn[i]", "before + p.waves.turn[i]"),
+        ("std::exp(-0.5 * k * e.draught)", "std::exp(-k * e.draught)"),
+    ),
+    (CORE + "marine/water/stream.h", (MODEL, "marinenav_env/envs/test_stream.py")): (
+        ("speed * toward.sin", "speed * toward.cos"),
+    ),
+    (CORE + "marine/faults/thrusters.h", (MODEL, THRUSTERS)): (
+        ("step * p.vessel.decision_time + elapsed", "step * p.vessel.decision_time"),
+        ("(thrust[side] - before) * p.thrusters.followed", "(thrust[side] - before)"),
+        ("select(alive, thrust[side], before)", "thrust[side]"),
+    ),
+    (CORE + "marine/faults/variation.h", (MODEL, "marinenav_env/envs/test_variation.py")): (
+        (
+            "thrust[1] * load<V>(at(s, Field::kRightThrust, w))",
+            "thrust[1] * load<V>(at(s, Field::kLeftThrust, w))",
+        ),
+        ("load<V>(at(s, Field::kThrustRate, w))", "load<V>(at(s, Field::kMass, w))"),
+    ),
+    ("train_RL_agents/config/schedules.py", ("train_RL_agents/config/test_schedules.py",)): (
+        ("/ (self.finish - self.begin)", "/ self.finish"),
+        ("explore.ramp_share * total", "total"),
+        ("updates.decay_from * total", "0"),
+        ("bisect_right(self.starts, step) - 1", "bisect_right(self.starts, step - 1) - 1"),
+        ("% self.count", "% max(self.count - 1, 1)"),
+        (
+            "Ramp(replay.beta_start, replay.beta_end, 0, total)",
+            "Ramp(replay.beta_end, replay.beta_end, 0, total)",
+        ),
+    ),
+    (
+        "train_RL_agents/agents/losses.py",
+        ("train_RL_agents/agents/test_losses.py", "train_RL_agents/agents/test_losses_torchrl.py"),
+    ): (
+        ("(target < theta)", "(target > theta)"),
+        (".sum(1).mean(1) / kappa", ".sum(1).mean(1)"),
+        ("torch.addcmul(reward, discount, value)", "reward + value"),
+        ("-torch.log1p(z.square())", "-2 * torch.log1p(z.square())"),
+        (
+            "torch.minimum(q_1, q_2) - alpha * log_prob",
+            "torch.maximum(q_1, q_2) - alpha * log_prob",
+        ),
+        ("(log_prob.mean() + target_entropy)", "(log_prob.mean() - target_entropy)"),
+        (".clamp(0, last)", ".clamp(0, last - 1)"),
+        (".square() - log_std", ".square() + log_std"),
+        ("math.log(2.0 / math.pi)", "math.log(math.pi / 2.0)"),
+    ),
+    ("train_RL_agents/agents/base.py", ("train_RL_agents/agents/test_agents.py",)): (
+        (".clamp(max=1.0)", ".clamp(min=0.0)"),
+        ("self._targets, self._sources, self.config.polyak", "self._targets, self._sources, 1.0"),
+        ("averages, learned, self.config.acting_average", "averages, learned, self.config.polyak"),
+        ('self._rates[group["name"]] * scale', 'self._rates[group["name"]] * 1.0'),
+    ),
+    (
+        "train_RL_agents/agents/quantiles.py",
+        ("train_RL_agents/agents/test_algorithms.py", "train_RL_agents/agents/test_agents.py"),
+    ): (
+        ("(torch.arange(n) + 0.5) / n", "torch.arange(n) / n"),
+        ("centre - objects[..., 4] - own_radius", "centre - objects[..., 4]"),
+        ("torch.where(mask > 0.5, level, torch.ones_like(level))", "level"),
+        (
+            "(torch.arange(n, device=device) + torch.rand(n, device=device)) / n",
+            "torch.rand(n, device=device)",
+        ),
+    ),
+    (
+        "train_RL_agents/agents/policy_wrapper.py",
+        ("train_RL_agents/agents/test_policy_wrapper.py",),
+    ): (
+        ("torch.pow(epsilon, self.exponents)", "epsilon * self.exponents"),
+        ("0.5 * self.action_noise", "self.action_noise"),
+        ("< self.epsilon", "> self.epsilon"),
+    ),
+    ("train_RL_agents/replay/buffer.py", ("train_RL_agents/replay/test_buffer.py",)): (
+        ("(self.position - 1 - row) % self.rows", "(self.position - row) % self.rows"),
+        ("member.cumprod(1).bool()", "member"),
+        (" * ~terminated", ""),
+        ("(ended_before == 0)", "(ended_before <= 1)"),
+        (
+            "acted.flatten() * self._new_weight",
+            "torch.ones_like(acted.flatten()) * self._new_weight",
+        ),
+        ("weight * occupied", "weight"),
+        (".clamp_(max=self.rows)", ".clamp_(max=self.rows - 1)"),
+        ("masked_fill(~member, 0.0) * self._discounts[:-1]", "masked_fill(~member, 0.0)"),
+        ("self.layout.choices - 1", "self.layout.choices"),
+    ),
+    ("train_RL_agents/replay/sum_tree.py", ("train_RL_agents/replay/test_sum_tree.py",)): (
+        ("torch.searchsorted(sums, target, right=True)", "torch.searchsorted(sums, target)"),
+        ("include_self=False", "include_self=True"),
+        ("weight.min() / weight.clamp(min=1)", "weight.max() / weight.clamp(min=1)"),
+        (" + EPSILON", ""),
+        ("target - (sums.index_select(0, index) - weight)", "target - sums.index_select(0, index)"),
+    ),
+    (
+        "train_RL_agents/run/checkpoint.py",
+        (
+            "train_RL_agents/run/test_checkpoint.py",
+            "train_RL_agents/policies/test_foreign_files.py",
+        ),
+    ): (
+        ("self.steps()[-self.keep :]", "self.steps()[-1:]"),
+        ("int(name[1]) > step", "int(name[1]) >= step"),
+        ("saved is not None and saved > step", "saved is not None"),
+        ("type(size) is not int or size < 0", "type(size) is not int"),
+        ("        check_archive(path)\n", ""),
+    ),
+    ("train_RL_agents/training/counters.py", ("train_RL_agents/training/test_trainer.py",)): (
+        ("* self.robot_rate / settings.batch_size", "* self.robot_rate"),
+        ("self.stored < settings.warmup_transitions", "self.stored < 0"),
+        ("missed / coming", "missed"),
+        ("> self.logged_step // interval", ">= self.logged_step // interval"),
+    ),
+    ("train_RL_agents/policies/seal.py", ("train_RL_agents/policies/test_seal.py",)): (
+        ("digest and digest != _expected(head, tail)", "False"),
+        ("content.rpartition(MARK)", "content.partition(MARK)"),
+    ),
+    ("train_RL_agents/policies/interface.py", ("train_RL_agents/policies/test_export.py",)): (
+        ('"acting": value.tolist()', '"acting": []'),
+        ("value.cpu().expand(rows, -1)", "value.cpu().flip(0).expand(rows, -1)"),
+    ),
+    ("train_RL_agents/export.py", ("train_RL_agents/policies/test_export.py",)): (
+        ("not deviation <= form.tolerance", "False"),
+    ),
+    (
+        "train_RL_agents/evaluation/encounters.py",
+        ("train_RL_agents/evaluation/test_encounters.py",),
+    ): (
+        ("tcpa.clamp(min=0.0)", "tcpa"),
+        ("share.clamp(0.0, 1.0)", "share.clamp(0.0)"),
+        ("receding[1:] & receding[:-1]", "receding[1:]"),
+        ("right >= -left", "right >= left"),
+    ),
+    ("train_RL_agents/evaluation/colregs.py", ("train_RL_agents/evaluation/test_colregs.py",)): (
+        ("(beta > 0.0) & (alpha < 0.0)", "(beta > 0.0)"),
+        ("((own - 1.0) / 2.0) ** 2", "((own + 1.0) / 2.0) ** 2"),
+        ('rows["action"] <= rows["closest"]', 'rows["action"] >= rows["closest"]'),
+        ("(r8 - score.ahead_penalty * ahead)", "(r8 - score.overtaking_penalty * ahead)"),
+    ),
+    ("train_RL_agents/evaluation/safety.py", ("train_RL_agents/evaluation/test_safety.py",)): (
+        ("(gap > 0.0) & (gap <= limit * score.length_m)", "gap <= limit * score.length_m"),
+        ("gap <= nearest.clamp(min=0.0)", "gap <= 0.0"),
+        ('torch.where(acted, action, rows["closest"])', "action"),
+    ),
+    (
+        "train_RL_agents/evaluation/intervals.py",
+        ("train_RL_agents/evaluation/test_intervals.py",),
+    ): (
+        ("resampled - self._ratios(total_2.unsqueeze(1), count_2)", "resampled"),
+        ("estimate.value in (0.0, 1.0)", "estimate.value in (0.0,)"),
+    ),
+}
+"""Replacements, by file and tests."""
+
+MUTANTS = [
+    Mutant(file, before, after, tests)
+    for (file, tests), replacements in TABLE.items()
+    for before, after in replacements
+]

@@ -1,0 +1,132 @@
+"""The CUDA unit compiled for the host: its launcher and kernels give the bits of the SIMD build.
+
+Headers of `tests/csrc/host_cuda` stand for torch's CUDA headers, and the launch, which is no C++,
+becomes a call. The operators are registered as the CPU's, in a copy of the packages in `build/`.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils import cpp_extension
+
+from tests import goldens
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[1]
+CSRC = ROOT / "marinenav_env" / "csrc"
+STAND_INS = ROOT / "tests" / "csrc" / "host_cuda"
+BLOCK_SIZES = (32, 64, 128, 256)
+STEPS = 40
+LAUNCH = re.compile(r"(\w+)<<<(.*?)>>>\(\s*", re.DOTALL)
+FLAGS = ("-std=c++20", "-O1", "-g0", "-fPIC", "-shared", "-ffp-contract=off", "-Wno-attributes")
+
+
+def as_plain_cpp(name: str, text: str) -> str:
+    """Return a source of the CUDA unit with launches as calls, registered for the CPU."""
+    if name == "cuda_launcher.cuh":
+        text, launches = LAUNCH.subn(r"launch_on_host(&\1<Phase>, \2, ", text)
+        assert launches == 1
+    if name == "ops_cuda.cu":
+        assert text.count("marinenav, CUDA, m") == 1
+        text = text.replace("marinenav, CUDA, m", "marinenav, CPU, m")
+    return text
+
+
+@pytest.fixture(scope="module")
+def tree() -> Path:
+    """A copy of the packages whose library is the CUDA unit, kept until a source changes."""
+    sources = sorted(path for path in CSRC.rglob("*") if path.is_file())
+    digest = hashlib.sha256(repr((FLAGS, torch.__version__)).encode())
+    for path in (*sources, *STAND_INS.rglob("*.h"), Path(__file__)):
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    folder = ROOT / "build" / "host_cuda"
+    package, library = folder / "marinenav_env", folder / "marinenav_env" / "_ops.so"
+    kept = folder / "digest"
+    copy_package(package)
+    if kept.is_file() and kept.read_text() == digest.hexdigest():
+        return folder
+    copies = folder / "csrc"
+    for path in sources:
+        copy = copies / path.relative_to(CSRC)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(as_plain_cpp(path.name, path.read_text()))
+    for original in (ROOT / "tests", ROOT / "train_RL_agents", ROOT / "configs"):
+        if not (folder / original.name).exists():
+            (folder / original.name).symlink_to(original)
+    includes = (STAND_INS, copies, *cpp_extension.include_paths())
+    libraries = cpp_extension.library_paths()
+    command = [
+        os.environ.get("CXX", "g++"),
+        *FLAGS,
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+        *(part for path in includes[:2] for part in ("-I", str(path))),
+        *(part for path in includes[2:] for part in ("-isystem", str(path))),
+        *("-x", "c++", str(copies / "ops.cpp"), str(copies / "ops_cuda.cu")),
+        *("-o", str(library)),
+        *(part for path in libraries for part in (f"-L{path}", f"-Wl,-rpath,{path}")),
+        *("-lc10", "-ltorch_cpu", "-ltorch"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kept.write_text(digest.hexdigest())
+    return folder
+
+
+def copy_package(package: Path) -> None:
+    """Copy the simulator's Python; through links it would find the library beside the originals."""
+    for original in (ROOT / "marinenav_env").rglob("*.py"):
+        copy = package / original.relative_to(ROOT / "marinenav_env")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(original.read_bytes())
+
+
+def run(tree: Path, block_size: int, *arguments: str) -> subprocess.CompletedProcess:
+    """Run Python on the copy with a block size."""
+    environment = os.environ | {
+        "PYTHONPATH": str(tree),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MARINENAV_BLOCK_SIZE": str(block_size),
+    }
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=tree, env=environment)
+
+
+STATES = f"""
+import marinenav_env.kernel.ops, torch
+from tests import goldens
+STEPS = {STEPS}
+print(*torch.ops.loaded_libraries)
+for worlds, steps in goldens.WORLDS_AND_STEPS:
+    for dtype in (torch.float32, torch.float64):
+        print(goldens.rollout(worlds, min(steps, STEPS), dtype))
+print(goldens.rollout(16, STEPS, torch.float32, discrete=True))
+"""
+
+
+@pytest.mark.parametrize("block_size", BLOCK_SIZES)
+def test_states_have_the_bits_of_the_simd_build(tree, block_size):
+    done = run(tree, block_size, "-c", STATES)
+    assert done.returncode == 0, done.stderr
+    library, *found = done.stdout.split()
+    assert Path(library) == tree / "marinenav_env" / "_ops.so"
+    expected = [
+        goldens.rollout(worlds, min(steps, STEPS), dtype)
+        for worlds, steps in goldens.WORLDS_AND_STEPS
+        for dtype in (torch.float32, torch.float64)
+    ]
+    expected.append(goldens.rollout(16, STEPS, torch.float32, discrete=True))
+    assert found == expected
+
+
+def test_the_simulators_tests_pass(tree):
+    rooms = ("tests/marinenav_env/envs", "tests/marinenav_env/kernel/test_ops.py")
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow")
+    done = run(tree, 64, "-m", "pytest", *options, *rooms)
+    assert done.returncode == 0, done.stdout[-3000:]

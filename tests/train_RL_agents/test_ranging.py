@@ -1,0 +1,67 @@
+"""Policies on range finders: every agent learns, and one goes the whole way of the commands."""
+
+import json
+
+import pytest
+import torch
+
+from marinenav_env.envs.make import TASKS
+from marinenav_env.fields import ConfigError
+from scripts import episode
+from tests.train_RL_agents.short_runs import TINY
+from train_RL_agents import evaluate, export, train
+from train_RL_agents.agents.encoders import RayEncoder, make_encoder
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.files import load_config
+from train_RL_agents.policies.load import load_policy
+
+RANGING = ("marine_sectors", "marine_beams")
+
+
+@pytest.mark.parametrize("task", RANGING)
+def test_the_description_drives_a_fitting_encoder(task):
+    config, _, _ = load_config(task=task, agent="IQN", overrides=["env.vessel=heron", "stack_k=2"])
+    spec = TASKS[task].describe(config.env, discrete=True, stack_k=2).observation
+    encoder = make_encoder(spec)
+    assert isinstance(encoder, RayEncoder)
+    observation = spec.draw(4, torch.Generator().manual_seed(0))
+    features = encoder(observation)
+    assert features.shape == (4, encoder.features)
+    for i, part in enumerate(observation):
+        changed = [*observation]
+        changed[i] = part + 1.0
+        assert not torch.equal(encoder(tuple(changed)), features), i
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_acts_on_rays(name):
+    config, _, _ = load_config(task="marine_sectors", agent=name)
+    agent = build_agent(config, "cpu")
+    action = agent.act(agent.spec.observation.draw(3, torch.Generator().manual_seed(1)))
+    assert action.shape == ((3,) if agent.discrete else (3, 2))
+
+
+def test_a_risk_level_needs_objects():
+    overrides = ["algorithm.adaptive_cvar=true"]
+    config, _, _ = load_config(task="marine_beams", agent="IQN", overrides=overrides)
+    with pytest.raises(ConfigError, match="adaptive_cvar is True"):
+        build_agent(config, "cpu")
+
+
+@pytest.mark.usefixtures("short_evaluations")
+def test_train_evaluate_and_export(tmp_path, capsys):
+    run, table = tmp_path / "run", tmp_path / "table.json"
+    stage, file = "evaluation.stages=[[3,0,1,30]]", tmp_path / "policy.pt"
+    task = ["--task", "marine_beams", "--agent", "AC-IQN", "--output", str(run)]
+    assert train.main([*task, *TINY, stage, "env.vessel=otter", "env.wind.speed=[1,2]"]) == 0
+    _, config = load_policy(run)
+    assert (config.task, config.env.vessel.name) == ("marine_beams", "otter")
+    assert config.env.reward.collision == -10.0
+    assert evaluate.main(["--checkpoint", str(run), "--episodes", "1", "--json", str(table)]) == 0
+    assert json.loads(table.read_text())["stages"][0]["episodes"] == 1
+    arguments = ["--checkpoint", str(run), "--format", "torchscript", "--output", str(file)]
+    assert export.main(arguments) == 0
+    capsys.readouterr()
+    assert episode.main(["record", "--checkpoint", str(run), "--output", str(tmp_path)]) == 1
+    assert "policy of the task 'marine_beams'" in capsys.readouterr().err

@@ -1,0 +1,195 @@
+"""How this project's policies compare with the published ones: tables with a test of each stage."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from marinenav_env.envs.scenarios import PUBLISHED_STAGES
+from marinenav_env.fields import ConfigError, Settings, build, setting
+from marinenav_env.files import parse_json, read_parsed
+from train_RL_agents.policies.pretrained import CONFIG, EVALUATION
+from train_RL_agents.run.provenance import run_record_of
+
+SIGNIFICANT = 0.05
+STAGE = ("robots", "buoys", "vortices", "min_distance_m")
+"""Keys of an evaluation's row that say which stage it is."""
+HEADER = (
+    "| stage | success (95% CI) | published | p | collision | time-out | time s | published |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True)
+class EvaluatedStage(Settings):
+    """What of a row of `evaluate.py --json` is compared."""
+
+    robots: int = setting(unit="-", source=EVALUATION, low=0)
+    buoys: int = setting(unit="-", source=EVALUATION, low=0)
+    episodes: int = setting(unit="episodes", source=EVALUATION, low=1)
+    success: float = setting(unit="share", source=EVALUATION, low=0.0, high=1.0)
+    success_ci95: tuple[float, ...] = setting(unit="share", source=EVALUATION, count=2)
+    collision: float = setting(unit="share", source=EVALUATION, low=0.0, high=1.0)
+    timeout: float = setting(unit="share", source=EVALUATION, low=0.0, high=1.0)
+    mean_time_s: float | None = setting(unit="s", source=EVALUATION)
+    # Older evaluations lack them.
+    vortices: int | None = setting(None, unit="-", source=EVALUATION, low=0)
+    min_distance_m: float | None = setting(None, unit="m", source=EVALUATION, low=0.0)
+
+
+class ComparisonError(ValueError):
+    """A file cannot be compared; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One stage of a policy beside the published policy.
+
+    Attributes:
+        row: of the evaluation, as `evaluate.py --json` writes it.
+        published: of the published policy.
+        p: probability of so high a success if it were not higher, corrected for all stages.
+    """
+
+    row: Mapping[str, Any]
+    published: Mapping[str, Any]
+    p: float
+
+    @property
+    def higher(self) -> bool:
+        """Whether the success is significantly higher."""
+        return self.p < SIGNIFICANT
+
+    def markdown(self) -> str:
+        """Return the line of the table."""
+        row, published = self.row, self.published
+        low, high = row["success_ci95"]
+        success = f"{row['success']:.3f} ({low:.3f} to {high:.3f})"
+        cells = (
+            f"{row['robots']} robots, {row['buoys']} buoys",
+            f"**{success}**" if self.higher else success,
+            f"{published['success']:.3f}",
+            "< 0.001" if self.p < 0.001 else f"{self.p:.3f}",
+            f"{row['collision']:.3f}",
+            f"{row['timeout']:.3f}",
+            "-" if row["mean_time_s"] is None else f"{row['mean_time_s']:.1f}",
+            f"{published['mean_time_s']:.1f}",
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+def compare(
+    rows: Sequence[Mapping[str, Any]], published: Sequence[Mapping[str, Any]]
+) -> list[Comparison]:
+    """Compare an evaluation with the published one.
+
+    Args:
+        rows: the stages of the evaluation, in the published order.
+        published: the stages of the published policy.
+
+    Raises:
+        ComparisonError: these are not the published stages.
+    """
+    # Older evaluations lack the vortices and the distance.
+    names = [name for name in STAGE if all(name in row for row in rows)]
+    stages = [tuple(row[name] for name in names) for row in rows]
+    wanted = [tuple(getattr(stage, name) for name in names) for stage in PUBLISHED_STAGES]
+    if stages != wanted:
+        raise ComparisonError(
+            f"stages of ({', '.join(names)}) {stages}, the published policy has {wanted}: evaluate "
+            "it on the published stages"
+        )
+    return [
+        Comparison(row, figure, min(1.0, len(rows) * p_higher(row, figure)))
+        for row, figure in zip(rows, published, strict=True)
+    ]
+
+
+def p_higher(row: Mapping[str, Any], published: Mapping[str, Any]) -> float:
+    """Return the p of Fisher's one-sided exact test for two shares with their numbers."""
+    from scipy.stats import fisher_exact  # slow to import, and who loads a policy has no use for it
+
+    table = [
+        [round(side["success"] * side["episodes"]), round((1 - side["success"]) * side["episodes"])]
+        for side in (row, published)
+    ]
+    return float(fisher_exact(table, alternative="greater").pvalue)
+
+
+def published_stages(file: Path, agent: str) -> list[dict[str, Any]]:
+    """Return the published figures of an algorithm.
+
+    Args:
+        file: success of the published policies in the published simulator.
+        agent: the algorithm.
+
+    Raises:
+        ComparisonError: there are none.
+    """
+    policies = read_parsed(file, lambda text: parse_json(text)["policies"], "fetch it again")
+    name = agent.replace("-", "_")
+    if name not in policies:
+        known = ", ".join(policies)
+        raise ComparisonError(f"no published figures of {agent!r}: choose --against from {known}")
+    return policies[name]
+
+
+def read_evaluation(path: Path, against: str | None) -> tuple[list[dict[str, Any]], str]:
+    """Return an evaluation's stages, and the algorithm to compare it with.
+
+    Args:
+        path: a folder of `pretrained/` or of a run, or the JSON file of an evaluation.
+        against: the algorithm; None takes that of the folder.
+
+    Raises:
+        ComparisonError: the file is not there or is no evaluation, or the algorithm is not known.
+    """
+    file = path / EVALUATION if path.is_dir() else path
+    try:
+        stages = read_parsed(file, _stages, "give an evaluation")
+    except ConfigError as error:
+        raise ComparisonError(f"{file} holds no evaluation ({error})") from error
+    if against is None:
+        against = _agent_of(file)
+    return stages, against
+
+
+def _stages(text: str) -> list[dict[str, Any]]:
+    """Return the rows of an evaluation, with what is compared of them."""
+    names = [field.name for field in dataclasses.fields(EvaluatedStage)]
+    rows = []
+    for i, row in enumerate(parse_json(text)["stages"]):
+        known = {name: row[name] for name in names if name in row}
+        build(EvaluatedStage, known, where=f"stages[{i}]")
+        rows.append(known)
+    return rows
+
+
+def _agent_of(file: Path) -> str:
+    config, record = file.with_name(CONFIG), run_record_of(file)
+    if config.is_file():
+        return read_parsed(config, lambda text: yaml.safe_load(text)["agent"], "give --against")
+    if record is None:
+        raise ComparisonError(f"{file} does not name its algorithm: give --against")
+    return record["config"]["agent"]
+
+
+def comparison_table(path: Path, figures: Path, against: str | None = None) -> str:
+    """Return the Markdown table of one evaluation beside the published figures.
+
+    Args:
+        path: as `read_evaluation` takes it.
+        figures: as `published_stages` takes them.
+        against: as `read_evaluation` takes it.
+
+    Raises:
+        ComparisonError: it cannot be compared.
+    """
+    stages, against = read_evaluation(path, against)
+    lines = [line.markdown() for line in compare(stages, published_stages(figures, against))]
+    return "\n".join([HEADER, *lines])
