@@ -122,7 +122,7 @@ struct Ahead {
   template <class P>
   MN_HD void substep(const P& vessel, int i) {
     const V zero = splat<V>(Scalar<V>(0));
-    Wamv16::advance_velocity(vessel, tau, motion, [](const Hull<V>&, Force<V>&) {});
+    Wamv16::advance_velocity<true>(vessel, tau, motion, [](const Hull<V>&, Force<V>&) {});
     Wamv16::advance_pose(vessel, Vec2<V>{zero, zero}, motion);
     if (i == 1) tau = thrust(vessel);
   }
