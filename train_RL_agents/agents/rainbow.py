@@ -219,7 +219,7 @@ class Rainbow(Agent):
 
     def _values(self, probabilities: Tensor) -> Tensor:
         """Return expected values `[..., A]` of `[..., A, Z]`."""
-        return probabilities @ self.support
+        return probabilities @ self.support.to(probabilities.dtype)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Cross-entropy of the taken action's distribution; its value is the new priority.

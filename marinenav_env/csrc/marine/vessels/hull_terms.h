@@ -12,8 +12,8 @@ constexpr int kStrips = 21;  // of the cross-flow drag, from the stern to the bo
 /// Adds cross-flow drag: each strip resists its own sway, at x ahead of the middle v_r + x r.
 template <class V, class P, class T = Scalar<V>>
 MN_HD void add_cross_flow(const P& p, V v_r, V r, Force<V>& force) {
-  const V step = p.length * T(1.0 / (kStrips - 1));
-  V x = p.length * T(-0.5), sway = splat<V>(T(0)), yaw = splat<V>(T(0));
+  const auto step = p.length * T(1.0 / (kStrips - 1));  // a number, or one of each lane
+  V sway = splat<V>(T(0)), yaw = sway, x = sway + p.length * T(-0.5);
   for (int i = 0; i < kStrips; ++i) {
     const V across = v_r + x * r;
     const V drag = absolute(across) * across;
@@ -21,7 +21,7 @@ MN_HD void add_cross_flow(const P& p, V v_r, V r, Force<V>& force) {
     yaw = yaw + x * drag;
     x = x + step;
   }
-  const V factor = p.cross_flow * step;
+  const auto factor = p.cross_flow * step;
   force.sway = force.sway - factor * sway;
   force.yaw = force.yaw - factor * yaw;
 }
@@ -29,7 +29,7 @@ MN_HD void add_cross_flow(const P& p, V v_r, V r, Force<V>& force) {
 /// Adds what a centre of gravity x_g ahead of the origin does in C_RB, cubic drag and cross-flow.
 template <class V, class P>
 MN_HD void add_hull_terms(const P& p, V u_r, V v_r, V r, Force<V>& force) {
-  const V lever = p.mass * p.x_g;
+  const auto lever = p.mass * p.x_g;
   force.surge = force.surge + lever * r * r + p.x_uuu * u_r * u_r * u_r;
   force.yaw = force.yaw - lever * r * u_r;
   if (p.has_strips) add_cross_flow(p, v_r, r, force);
