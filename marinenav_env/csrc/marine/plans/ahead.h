@@ -138,10 +138,7 @@ struct Ahead {
   template <class P>
   MN_HD_APART static typename Wamv16::Motion<V> accelerated(const P& vessel, Force<V> tau,
                                                             typename Wamv16::Motion<V> m) {
-    const V one = splat<V>(Scalar<V>(1));
-    Wamv16::Params<V> lanes;  // which these terms take
-    lanes.vary(vessel, HullFactors<V>{one, one, one, one, one});
-    Wamv16::advance_velocity<true>(lanes, tau, m, [](const Hull<V>&, Force<V>&) {});
+    Wamv16::advance_velocity<true>(vessel, tau, m, [](const Hull<V>&, Force<V>&) {});
     return m;
   }
 
