@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from marinenav_env.config import EnvConfig
-from tests.marinenav_env.reference_model import Hull, acceleration, move, rotation, wrapped
+from tests.marinenav_env.reference_model import Around, Hull, acceleration, move, rotation, wrapped
 
-STILL = np.zeros((0, 3))
+STILL = Around(np.zeros((0, 3)))
 
 
 class Vessel:
@@ -24,7 +24,18 @@ class Vessel:
         left, right = ego[5:]
         tau = np.array([left + right, 0.0, (left - right) * p.width / 2])
         water = ego[2:5] + acceleration(p, tau, ego[2:5], ego[2:5]) * p.dt
-        self.hull = Hull(np.zeros(3), water, np.zeros(2), ego[5:].copy(), ego[:2], ego[2:5])
+        nothing = np.zeros(4)
+        self.hull = Hull(
+            np.zeros(3),
+            water,
+            np.zeros(2),
+            ego[5:].copy(),
+            ego[:2],
+            given=ego[5:].copy(),
+            lost=nothing[:2],
+            past=nothing,
+            ground=ego[2:5],
+        )
         largest = config.scenario.buoy_radius_max
         self.others = []
         for (x, y, vx, vy, seen), there in zip(objects, mask, strict=True):

@@ -122,13 +122,25 @@ struct Ahead {
   template <class P>
   MN_HD void substep(const P& vessel, int i) {
     const V zero = splat<V>(Scalar<V>(0));
-    Wamv16::advance_velocity<true>(vessel, tau, motion, [](const Hull<V>&, Force<V>&) {});
+    if (vessel.extended) {
+      motion = accelerated(vessel, tau, motion);
+    } else {
+      Wamv16::advance_velocity<false>(vessel, tau, motion, [](const Hull<V>&, Force<V>&) {});
+    }
     Wamv16::advance_pose(vessel, Vec2<V>{zero, zero}, motion);
     if (i == 1) tau = thrust(vessel);
   }
 
  private:
   Force<V> tau;
+
+  /// Out of line, so that the terms of other hulls do not slow down those without.
+  template <class P>
+  MN_HD_APART static typename Wamv16::Motion<V> accelerated(const P& vessel, Force<V> tau,
+                                                            typename Wamv16::Motion<V> m) {
+    Wamv16::advance_velocity<true>(vessel, tau, m, [](const Hull<V>&, Force<V>&) {});
+    return m;
+  }
 
   template <class P>
   MN_HD Force<V> thrust(const P& vessel) const {
@@ -141,7 +153,8 @@ struct Ahead {
 template <class V>
 MN_HD V distance_left(const Surroundings<V>& around, const Ahead<V>& at, Scalar<V> reached,
                       V before) {
-  const V goal = splat<V>(reached), now = distance(around.goal_x, around.goal_y, at.motion.x, at.motion.y);
+  const V goal = splat<V>(reached);
+  const V now = distance(around.goal_x, around.goal_y, at.motion.x, at.motion.y);
   return select(either(before <= goal, now <= goal), splat<V>(Scalar<V>(0)), now);
 }
 
