@@ -267,7 +267,10 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     (
         "train_RL_agents/evaluation/encounters.py",
-        ("train_RL_agents/evaluation/test_encounters.py",),
+        (
+            "train_RL_agents/evaluation/test_encounters.py",
+            "train_RL_agents/evaluation/test_safety.py",
+        ),
     ): (
         ("tcpa.clamp(min=0.0)", "tcpa"),
         ("share.clamp(0.0, 1.0)", "share.clamp(0.0)"),
@@ -287,7 +290,10 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     (
         "train_RL_agents/evaluation/intervals.py",
-        ("train_RL_agents/evaluation/test_intervals.py",),
+        (
+            "train_RL_agents/evaluation/test_intervals.py",
+            "train_RL_agents/evaluation/test_against.py",
+        ),
     ): (
         ("resampled - self._ratios(total_2.unsqueeze(1), count_2)", "resampled"),
         ("estimate.value in (0.0, 1.0)", "estimate.value in (0.0,)"),

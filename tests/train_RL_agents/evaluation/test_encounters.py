@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.train_RL_agents.evaluation.trajectories import measured, motion_of, vessel
+from train_RL_agents.evaluation.encounters import closest_approach, least_distance
 from train_RL_agents.evaluation.measures import measure
 from train_RL_agents.evaluation.motion import Motion
 
@@ -71,3 +72,25 @@ def test_worlds_are_measured_alone():
         for columns, others in zip(alone[1:3], part[1:3], strict=True):
             for name, column in columns.items():
                 assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name
+
+
+def numbers(*values):
+    return [torch.tensor([value], dtype=torch.float64) for value in values]
+
+
+def test_the_closest_approach_of_who_moves_apart_is_now():
+    assert closest_approach(*numbers(10.0, 0.0, 1.0, 0.0)).dcpa.item() == 10.0
+    assert closest_approach(*numbers(10.0, 3.0, -1.0, 0.0)).dcpa.item() == 3.0
+
+
+@pytest.mark.parametrize(("ends", "least"), [((10, 5), 5.0), ((5, 10), 5.0), ((5, -5), 0.0)])
+def test_the_least_distance_is_on_the_way(ends, least):
+    first, last = ends
+    assert least_distance(*numbers(first, 0.0, last, 0.0)).item() == least
+
+
+@pytest.mark.parametrize(("turns", "largest"), [((-30, 10), -30.0), ((-10, 30), 30.0)])
+def test_the_largest_turn_keeps_its_side(turns, largest):
+    own = vessel((0, 0), 0, 2.5, changes={17: (turns[0], 2.5), 19: (turns[1], 2.5), 21: (0, 2.5)})
+    rows = measured([own, PARTNER]).encounters
+    assert rows["turn"][rows["own"] == 0].tolist() == pytest.approx([largest])

@@ -93,3 +93,10 @@ def test_median_survival_against_scipy():
     assert found.low < found.value < found.high
     never = torch.zeros(300, dtype=torch.bool)
     assert WorldBootstrap(300).median_survival(torch.arange(300), times, never).value == math.inf
+
+
+@pytest.mark.parametrize("hits", [0.0, 1.0])
+def test_a_share_of_none_or_all_has_an_interval_too(hits):
+    trials = torch.ones(20, dtype=torch.float64)
+    estimate = WorldBootstrap(20).share(hits * trials, trials)
+    assert estimate == (hits, *wilson_interval(int(hits) * 20, 20))
