@@ -55,7 +55,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("u_r * r * p.x_dot_u", "u_r * r * p.y_dot_v"),
         ("absolute(u_r) * p.x_uu", "u_r * p.x_uu"),
         ("turn * p.inv_yr", "turn * p.inv_ry"),
-        ("(p.width * T(0.5))", "(p.length * T(0.5))"),
+        ("(left * l.cos - right * r.cos) * p.lever", "(left * l.cos + right * r.cos) * p.lever"),
         ("sway * (p.length * T(0.5))", "sway * (p.width * T(0.5))"),
         ("effort * (p.power_coefficient * p.decision_time)", "effort * p.decision_time"),
         ("m.vx_water + flow.x", "m.vx_water - flow.x"),
