@@ -15,6 +15,7 @@ import numpy as np
 from marinenav_env.config import EnvConfig
 
 NEAREST = 5
+STRIPS = 21  # of the cross-flow drag
 GRAVITY = 9.81
 WAVES = 5
 
@@ -75,27 +76,43 @@ def current(config: EnvConfig, vortices: np.ndarray, place: np.ndarray) -> np.nd
 
 
 def acceleration(p, tau: np.ndarray, ground: np.ndarray, water: np.ndarray) -> np.ndarray:
-    """Fossen, ch. 6.5: M acc = tau - C_RB V - (C_A + D + D_n) V_r, body frame."""
+    """Fossen, ch. 6.5: M acc = tau - C_RB V - (C_A + D + D_n) V_r, body frame.
+
+    With the transport term C_RB takes the velocity through the water, and the turning of the body
+    frame comes out.
+    """
     u_r, v_r, r = water
+    if p.transport_term:
+        ground = water
     m, added = (
         p.mass,
         np.array([[p.x_dot_u, 0, 0], [0, p.y_dot_v, p.y_dot_r], [0, p.n_dot_v, p.n_dot_r]]),
     )
+    moved = m * p.x_g
     inertia = np.diag([m, m, p.izz]) - added
+    inertia[1, 2] += moved
+    inertia[2, 1] += moved
     rigid = np.array([[0, -m * r, 0], [m * r, 0, 0], [0, 0, 0]])
+    off_centre = np.array([[0, 0, -moved * r], [0, 0, 0], [moved * r, 0, 0]])
     sway = p.y_dot_v * v_r + p.y_dot_r * r
     coriolis = np.array([[0, 0, sway], [0, 0, -p.x_dot_u * u_r], [-sway, p.x_dot_u * u_r, 0]])
     linear = -np.array([[p.x_u, 0, 0], [0, p.y_v, p.y_r], [0, p.n_v, p.n_r]])
     v, w = abs(v_r), abs(r)
     quadratic = -np.array(
         [
-            [p.x_uu * abs(u_r), 0, 0],
+            [p.x_uu * abs(u_r) + p.x_uuu * u_r**2, 0, 0],
             [0, p.y_vv * v + p.y_rv * w, p.y_vr * v + p.y_rr * w],
             [0, p.n_vv * v + p.n_rv * w, p.n_vr * v + p.n_rr * w],
         ]
     )
-    force = tau - rigid @ ground - (coriolis + linear + quadratic) @ water
-    return np.linalg.solve(inertia, force)
+    place = np.linspace(-p.length / 2, p.length / 2, STRIPS)
+    across = v_r + place * r
+    strip = -p.cross_flow * p.length / (STRIPS - 1) * np.abs(across) * across
+    cross = np.array([0.0, strip.sum(), (place * strip).sum()])
+    against = rigid @ ground + (off_centre + coriolis + linear + quadratic) @ water
+    gained = np.linalg.solve(inertia, tau + cross - against)
+    turning = np.array([-r * v_r, r * u_r, 0.0])
+    return gained + turning if p.transport_term else gained
 
 
 def varied_vessel(config: EnvConfig, factors: dict[str, float]) -> SimpleNamespace:
@@ -103,7 +120,7 @@ def varied_vessel(config: EnvConfig, factors: dict[str, float]) -> SimpleNamespa
     p = SimpleNamespace(**vars(config.vessel))
     rows = {"x_": "surge_damping", "y_": "sway_damping", "n_": "yaw_damping"}
     for name in vars(config.vessel):
-        derivative = name[:2] in rows and "dot" not in name
+        derivative = name[:2] in rows and "dot" not in name and name != "x_g"
         setattr(
             p,
             name,
@@ -111,6 +128,7 @@ def varied_vessel(config: EnvConfig, factors: dict[str, float]) -> SimpleNamespa
         )
     p.mass, p.izz = p.mass * factors.get("mass", 1.0), p.izz * factors.get("mass", 1.0)
     p.n_dot_r = p.n_dot_r * factors.get("added_inertia", 1.0)
+    p.cross_flow = p.cross_flow * factors.get("sway_damping", 1.0)
     return p
 
 
@@ -179,7 +197,7 @@ def move(config: EnvConfig, hull: Hull, rates: np.ndarray, around: Around) -> No
         across = left * math.sin(l_angle) + right * math.sin(r_angle)
         lever = (
             left * math.cos(l_angle) - right * math.cos(r_angle)
-        ) * p.width / 2 - across * p.length / 2
+        ) * p.width / 2 * p.thruster_spread - across * p.length / 2
         tau = np.array([left * math.cos(l_angle) + right * math.cos(r_angle), across, lever])
         turned = rotation(hull.pose[2])
         water, ground = turned.T @ hull.water, turned.T @ hull.ground

@@ -28,7 +28,7 @@ DISTURBANCES = ("wind", "stream", "waves", "thrusters", "variation")
 """Groups that are off as published."""
 FAULTS = ("miss", "dropout", "delay", "noise_factor")
 """Fields of the sensor that are chance; what can be certain of them is in `disturbed`."""
-ZEROS = {"N s": 60.0, "N s^2/m": 90.0, "N s^2": 90.0, "kg m": 40.0}
+ZEROS = {"N s": 60.0, "N s^2/m": 90.0, "N s^2": 90.0, "kg m": 40.0, "m": 0.3}
 """By unit, the size of what is 0 as published."""
 
 
@@ -46,7 +46,11 @@ def varied(draw: np.random.Generator) -> EnvConfig:
                 value = getattr(part, field.name)
                 if group.name == "perception" and field.name in FAULTS:
                     continue
-                if isinstance(value, tuple):
+                if isinstance(value, str):
+                    continue  # the name alone changes nothing
+                if isinstance(value, bool):
+                    values[field.name] = bool(draw.integers(2))
+                elif isinstance(value, tuple):
                     values[field.name] = tuple(draw.uniform(-900.0, 900.0, len(value)))
                 elif isinstance(value, int):
                     values[field.name] = int(draw.integers(3, 15))
