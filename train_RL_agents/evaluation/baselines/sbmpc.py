@@ -92,7 +92,7 @@ TUNED = Settings(
     speed_cost=0.5,
     course_cost=0.03,
 )
-"""The best of 150 by random search for success (docs/results.md)."""
+"""From a random search for success over some 150 settings (docs/evaluation.md)."""
 
 
 def sb_mpc(observation: Observation, settings: Settings = TUNED) -> Tensor:
