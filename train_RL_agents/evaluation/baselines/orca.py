@@ -22,7 +22,7 @@ TOLERANCE = 1e-5  # m/s
 
 
 class Settings(NamedTuple):
-    """The best of some 40 tried on this vessel, which follows a velocity only with a lag of seconds.
+    """The best of some 40 tried on this vessel, which follows a velocity seconds late.
 
     Attributes:
         speed: preferred [m/s].
