@@ -19,7 +19,7 @@ from marinenav_env.config import EpisodeConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.fields import plain
+from marinenav_env.fields import plain, require
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from scripts.bench.disturbances import disturbed
@@ -27,7 +27,8 @@ from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
-from train_RL_agents.config.schema import TrainConfig, training_env
+from train_RL_agents.config.files import load_config
+from train_RL_agents.config.schema import training_env
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
@@ -137,9 +138,11 @@ def chooser_of(case: Case) -> Chooser | None:
     if case.agent is None:
         return None
     if case.agent in AGENTS:
-        built = build_agent(TrainConfig(task=case.task, agent=case.agent), case.device)
+        built = build_agent(load_config(task=case.task, agent=case.agent)[0], case.device)
         return Chooser(built.discrete, PolicyWrapper(built).act)
     agent, config = load_policy(case.agent, case.device)
+    require(config.task == case.task, "policies", case.agent, f"it is of the task {config.task!r}")
+    require(config.stack_k == 1, "policies", case.agent, "it observes several decisions")
     act: Callable[[Any], torch.Tensor] = torch.no_grad()(agent.act)
     if case.shield is not None:
         act = shield_agent(agent, config, case.shield, act)

@@ -83,7 +83,7 @@ class AgentConfig(Settings):
             if relative and getattr(self, name) is not None:
                 raise ConfigError(
                     f"{name} is {getattr(self, name)}, but encoder 'relative_motion' scales its "
-                    "features itself: leave one of them out"
+                    "features itself: give algorithm.encoder=published, or leave it out"
                 )
         if not isinstance(spec, EntitySpec) and self.object_magnitude is not None:
             raise ConfigError(

@@ -79,7 +79,7 @@ def load_config(
         return _merged(layers, agent, task)
     except ConfigError:
         if path is not None:
-            _check_alone(Path(path))
+            _check_alone(Path(path), agent, task)
         raise
 
 
@@ -91,7 +91,8 @@ def _merged(
     _check_agent(name)
     task = task or _last(layers, "task", TrainConfig.task)
     _check_task(task)
-    layers = [*_task_layers(task), _read(_agent_file(name)), *layers]
+    if not any(map(_is_complete, layers)):
+        layers = [*_task_layers(task), _read(_agent_file(name)), *layers]
     for key in {key for layer in layers for key in layer}:
         kinds = {type(layer[key]) for layer in layers if key in layer}
         if dict in kinds and len(kinds) > 1:
@@ -107,14 +108,14 @@ def _merged(
     return config_from_plain(values), seeds, output
 
 
-def _check_alone(path: Path) -> None:
+def _check_alone(path: Path, agent: str | None, task: str | None) -> None:
     """Check a file of settings without what is given besides, to name it where it is at fault.
 
     Raises:
         ConfigError: it is.
     """
     try:
-        _merged([_read(path)], None, None)
+        _merged([_read(path)], agent, task)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
@@ -188,6 +189,11 @@ def presets() -> list[str]:
     """Return the names that ``--preset`` takes."""
     others = {name.lower().replace("-", "_") for name in AGENTS} | set(TASKS)
     return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in others)
+
+
+def _is_complete(values: Mapping[str, Any]) -> bool:
+    """Whether settings are those of a run, to which no file of `configs/` adds any."""
+    return {"env", "algorithm", "curriculum", "updates"} <= values.keys()
 
 
 def _task_layers(name: str) -> list[dict[str, Any]]:
@@ -265,7 +271,9 @@ def _from_published(values: Mapping[str, Any]) -> dict[str, Any]:
         "total_timesteps": "total_steps",
         "save_dir": "output",
     }
-    result = {new: values[old] for old, new in names.items() if old in values}
+    result: dict[str, Any] = {new: values[old] for old, new in names.items() if old in values}
+    result["algorithm"] = {"encoder": "published"}
+    result["curriculum"] = {"hull_margin": 0.0}
     evaluation: dict[str, Any] = {}
     if "eval_freq" in values:
         evaluation["interval_steps"] = values["eval_freq"]
@@ -276,7 +284,7 @@ def _from_published(values: Mapping[str, Any]) -> dict[str, Any]:
         result["evaluation"] = evaluation
     if "training_schedule" in values:
         stages, starts = _schedule(values["training_schedule"], "training_schedule", "timesteps")
-        result["curriculum"] = {"mode": "sequential", "stages": stages, "starts": starts}
+        result["curriculum"] |= {"mode": "sequential", "stages": stages, "starts": starts}
     return result
 
 

@@ -262,6 +262,14 @@ class TrainConfig(Settings):
             "curriculum.hull_margin",
             f"{self.task} has no vessels; give 0",
         )
+        if self.curriculum.hull_margin:
+            needed = 2.0 * (self.env.vessel.radius + self.curriculum.hull_margin)
+            self.require(
+                self.env.scenario.clear_radius >= needed,
+                "curriculum.hull_margin",
+                f"robots would start inside each other while collecting; lower it, or give "
+                f"env.scenario.clear_radius {needed:.2f} or more",
+            )
         self.require(
             self.updates.warmup_transitions <= self.replay.capacity,
             "updates.warmup_transitions",

@@ -40,7 +40,7 @@ class RunStatistics:
         like = {"dtype": torch.float64, "device": env.device}
         self._returns = torch.zeros(self._stages * RETURN_BINS, **like)
         self._actions = torch.zeros(self._axes * self._action_bins, **like)
-        self._stride = stride_of(env.worlds, self._stages)
+        self._observed = observed_worlds(env.worlds).to(env.device)
         self._axis_start = torch.arange(self._axes, device=env.device) * self._action_bins
         self._metric_names: list[str] = []
         self._metrics = torch.zeros(0, **like)
@@ -57,7 +57,8 @@ class RunStatistics:
         bins = bin_of(value, low, high, RETURN_BINS)
         bins = bins + self._env.stage_of_worlds().long() * RETURN_BINS
         self._returns.scatter_add_(0, bins, step.done.double())
-        taken, acted = action[:: self._stride], step.acted[:: self._stride].double()
+        taken = action.index_select(0, self._observed)
+        acted = step.acted.index_select(0, self._observed).double()
         if self._env.discrete:
             bins = taken.clamp(0, self._action_bins - 1)
         else:
@@ -220,16 +221,14 @@ EPISODE_MEANS = {
 """Numbers of a record as ratios of two sums; a task has those whose sums it has."""
 
 
-def stride_of(worlds: int, stages: int) -> int:
-    """Return the step between the worlds whose actions are counted.
+def observed_worlds(worlds: int) -> Tensor:
+    """Return the worlds int64 [n] whose actions are counted, the same ones in every run.
 
-    They lie over all worlds, since exploration may grow less from the first to the last, and they
-    meet every stage, which worlds may take in turn.
+    They are a fixed random choice: exploration may grow less from the first world to the last, and
+    stages and named scenarios come in turns of any period.
     """
-    stride = -(-worlds // OBSERVED_WORLDS)
-    while math.gcd(stride, stages) > 1:
-        stride += 1
-    return stride
+    generator = torch.Generator().manual_seed(0)
+    return torch.randperm(worlds, generator=generator)[:OBSERVED_WORLDS].sort().values
 
 
 def bin_of(value: Tensor, low: float, high: float, bins: int) -> Tensor:

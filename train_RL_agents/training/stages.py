@@ -19,12 +19,13 @@ def training_stages(config: TrainConfig) -> tuple[AnyStage, ...]:
 
     Raises:
         ConfigError: there are no such scenarios, one cannot be played, one has a vessel that the
-            policy does not steer, or the task has none.
+            policy does not steer, one has disturbances of its own, or the task has none.
     """
     given = config.scenarios
     if not given.share:
         return config.curriculum.stages
-    if not isinstance(config.env, EnvConfig):
+    env = config.collecting_env
+    if not isinstance(env, EnvConfig):
         raise ConfigError(
             f"scenarios.share is {given.share}: scenarios are of the task 'marine', not of "
             f"{config.task!r}; give 0"
@@ -34,6 +35,12 @@ def training_stages(config: TrainConfig) -> tuple[AnyStage, ...]:
         for scenario in find_scenarios(given.set)
     ]
     for scenario in scenarios:
-        scenario.check_against(config.env, (POLICY,))
+        if scenario.disturbances():
+            raise ConfigError(
+                f"scenarios.set is {given.set!r}: scenario {scenario.name!r} gives "
+                f"{', '.join(scenario.disturbances())}, which a training takes from env.*: leave "
+                "it out of the file"
+            )
+        scenario.check_against(env, (POLICY,))
     scenes = tuple(scene_of(scenario) for scenario in scenarios)
     return (*config.curriculum.stages, SceneStage(Path(given.set).stem, scenes))

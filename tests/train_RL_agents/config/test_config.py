@@ -216,6 +216,14 @@ def test_every_task_goes_with_every_agent_that_fits(task, agent):
     assert (config.agent, config.task) == (agent, task)
 
 
+@pytest.mark.parametrize("name", ["iqn", "ac_iqn_rules"])
+def test_complete_settings_take_nothing_from_other_files(name):
+    path = shipped.shipped_folder("pretrained") / name / "config.yaml"
+    config, _, _ = load_config(path=path)
+    expected = ("relative_motion", 0.4) if name == "ac_iqn_rules" else ("published", 0.0)
+    assert (config.algorithm.encoder, config.curriculum.hull_margin) == expected
+
+
 def test_a_tasks_file_comes_before_all_others(tmp_path):
     assert load_config()[0].algorithm.encoder == "relative_motion"
     assert load_config(task="icra2024", agent="IQN")[0].algorithm.encoder == "published"

@@ -8,6 +8,7 @@ from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
+from train_RL_agents.config.schema import CurriculumConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.episodes import evaluation_config
@@ -76,15 +77,18 @@ def test_statistics_agree_with_what_was_stored():
     assert sum(stages) == finished
 
 
-@pytest.mark.parametrize(
-    ("worlds", "stages"), [(6, 6), (1024, 6), (1500, 6), (65536, 6), (9999, 4)]
-)
-def test_the_observed_worlds_are_all_kinds_of_worlds(worlds, stages):
-    observed = torch.arange(worlds)[:: accumulators.stride_of(worlds, stages)]
-    assert min(worlds, 200) <= len(observed) <= 1024
-    assert observed[-1] > 0.99 * worlds - 2
-    counts = (observed % stages).bincount(minlength=stages)
-    assert counts.max() - counts.min() <= 1
+@pytest.mark.parametrize("worlds", [6, 1024, 1500, 4096, 65536])
+@pytest.mark.parametrize("share", [0.0, 0.15, 0.25])
+def test_the_observed_worlds_are_all_kinds_of_worlds(worlds, share):
+    observed = accumulators.observed_worlds(worlds)
+    assert len(observed.unique()) == len(observed) == min(worlds, 1024)
+    assert observed[-1] > 0.98 * worlds - 2
+    if worlds < 1024:
+        return
+    stages = Curriculum(CurriculumConfig(), 1000, share).stages(0, worlds)[observed]
+    counts = stages.bincount(minlength=7)
+    expected = torch.tensor([(1.0 - share) / 6] * 6 + [share]) * 1024
+    assert ((counts - expected).abs() < 50).all()
 
 
 def test_actions_of_late_worlds_are_counted(monkeypatch):
@@ -95,7 +99,7 @@ def test_actions_of_late_worlds_are_counted(monkeypatch):
     step.acted.fill_(True)
     made.statistics.add_decision(actions, step)
     counts = made.statistics.gather(Processes(), updates=0).train()["action"].counts
-    assert counts.nonzero().flatten().tolist() == [0, 5]
+    assert counts.nonzero().flatten().tolist() == accumulators.observed_worlds(6).tolist()
 
 
 class Silent(Processes):

@@ -9,6 +9,7 @@ decides once a second; this one has no memory and decides anew.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -69,11 +70,17 @@ def kuwata(observation: Observation, settings: Settings = TUNED) -> Tensor:
     return action_for(ego, hold_velocity(ego, candidates.gather(-2, best).squeeze(-2)))
 
 
+@functools.cache
+def _factors(settings: Settings, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return the factors of the speed; made once, since a copy to a device waits for it."""
+    return torch.tensor(settings.factors, dtype=dtype, device=device)
+
+
 def _candidates(wanted: Tensor, settings: Settings) -> Tensor:
     """Return velocities [..., C, 2]: all headings by all speeds, from the wanted one on."""
     angle = torch.arange(settings.headings, device=wanted.device, dtype=wanted.dtype)
     angle = angle * (2.0 * math.pi / settings.headings)
-    factor = wanted.new_tensor(settings.factors).view(-1, 1)
+    factor = _factors(settings, wanted.dtype, wanted.device).view(-1, 1)
     cos, sin = (factor * part for part in (angle.cos(), angle.sin()))  # [S, H]
     x, y = (part[..., None, None] for part in wanted.unbind(-1))
     return torch.stack((x * cos - y * sin, x * sin + y * cos), -1).flatten(-3, -2)

@@ -32,6 +32,12 @@ PREFIX = "baseline:"
 RATES = (HULL.left_thrust_rates, HULL.right_thrust_rates)
 
 
+@functools.cache
+def _rates(side: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return a side's choices of actions in [-1, 1]; made once, as a copy to a device waits."""
+    return torch.tensor(RATES[side], dtype=dtype, device=device) / HULL.max_thrust_rate
+
+
 class Baseline:
     """A classical controller with the part of an agent's face that evaluations need.
 
@@ -59,7 +65,7 @@ class Baseline:
     def act_index(self, observation: Observation) -> Tensor:
         """Return the index [...] of the discrete action that is nearest on either side."""
         action = self.act(observation)
-        rates = [action.new_tensor(side) / HULL.max_thrust_rate for side in RATES]
+        rates = [_rates(side, action.dtype, action.device) for side in range(2)]
         left, right = (
             (part.unsqueeze(-1) - rate).abs().argmin(-1)
             for part, rate in zip(action.unbind(-1), rates, strict=True)

@@ -57,7 +57,7 @@ class Scenario(Settings):
     repeats: int = setting(20, unit="episodes", source=FILE, low=1)
     offset_m: float = setting(0.0, unit="m", source=FILE, low=0.0)
     """Every start is moved by up to this, north and east, uniformly drawn in each episode."""
-    offset_deg: float = setting(0.0, unit="deg", source=FILE, low=0.0)
+    offset_deg: float = setting(0.0, unit="deg", source=FILE, low=0.0, high=180.0)
     """Every heading is turned by up to this, uniformly drawn in each episode."""
     # Disturbances and the sensor, instead of those of the policy's settings (docs/physics.md).
     wind: WindConfig | None = None
