@@ -140,7 +140,7 @@ def test_it_can_be_scripted_in_float64():
 
 
 def test_magnitudes_and_other_observations_are_refused():
-    with pytest.raises(ConfigError, match=r"ego_magnitude.*leave one of them out"):
+    with pytest.raises(ConfigError, match=r"ego_magnitude.*encoder=published"):
         make_agent("DQN", encoder="relative_motion", ego_magnitude=(1.0,) * 7)
     with pytest.raises(ConfigError, match=r"'relative_motion'.*no list of objects"):
         make_agent("DQN", encoder="relative_motion", spec=flat_spec("DQN", (1.0,) * 4, 3))
