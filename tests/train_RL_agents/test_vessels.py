@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.fields import ConfigError
@@ -81,7 +82,8 @@ def test_safety_refuses_what_it_cannot_tell():
     buoys = ["env.scenario.buoy_radius_min=0.4", "env.scenario.buoy_radius_max=0.4"]
     clear, _, _ = load_config(agent="IQN", overrides=["env.vessel=otter", *buoys])
     guarded = shield_agent(agent, clear, ShieldConfig(), agent.act)
-    assert guarded.shield.own_radius == VESSELS["otter"].radius
+    seen = agent.spec.observation.draw(2, torch.Generator().manual_seed(0))
+    assert guarded(seen).shape == (2,)
     assert shield_agent(agent, config, ShieldConfig(), agent.act)
 
 

@@ -116,7 +116,7 @@ DAMAGES = {
     "seed no number": (_set("env", "seed", "x"), "env.seed is 'x': give a whole number"),
     "flag no boolean": (_set("env", "is_eval_env", 1), "env.is_eval_env is 1: give true or"),
     "width nan": (_set("env", "width", math.nan), "env.width is nan: give a finite number above 0"),
-    "width huge": (_set("env", "width", 10**400), "env.width is 1000"),
+    "width huge": (_set("env", "width", 10**400), "a number of 401 digits"),
     "robots": (
         _set("env", "num_robots", 2),
         r"robots.dt \(length 3\) is .*: give 2 entries",

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_a_short_form_finds_nothing(tmp_path):
     record = tmp_path / "fuzz.json"
-    options = "--configurations 40 --train-every 8 --files 20 --interruptions 1 --seed 3 --json"
+    options = "--configurations 24 --train-every 12 --files 20 --interruptions 1 --seed 3 --json"
     done = subprocess.run(
         [sys.executable, "scripts/checks/fuzz.py", *options.split(), str(record)],
         cwd=ROOT,
@@ -44,7 +44,7 @@ def test_a_short_form_finds_nothing(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     families = json.loads(record.read_text())["families"]
     assert {name: part["cases"] for name, part in families.items()} == {
-        "configurations": 40,
+        "configurations": 24,
         "files": 20,
         "interruptions": 1,
     }

@@ -203,7 +203,7 @@ def test_command_line(saved, tmp_path, capsys):
     assert evaluate.main([*arguments, "--json", str(output), "--picture", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     table = json.loads(output.read_text())
-    assert list(table) == ["stages"]
+    assert list(table) == ["seed", "stages"]
     assert [list(row) for row in table["stages"]] == [KEYS]
     printed = capsys.readouterr().out
     assert "mean action" in printed

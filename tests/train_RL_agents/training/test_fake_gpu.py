@@ -17,12 +17,12 @@ SMALL = [f"worlds={WORLDS}", "updates.batch_size=8", "replay.capacity=3000"]
 SMALL += ["updates.warmup_transitions=0", "compile=false"]
 # Launches of a decision and of an update, and most temporary memory in GB: a tenth above what is.
 BUDGETS = {
-    "AC-IQN": (225, 1170, 1.0),
-    "IQN": (230, 655, 2.9),
-    "DQN": (210, 500, 0.7),
-    "Rainbow": (400, 1460, 6.4),
-    "DDPG": (225, 950, 0.7),
-    "SAC": (240, 1570, 0.7),
+    "AC-IQN": (360, 1680, 1.0),
+    "IQN": (365, 905, 2.9),
+    "DQN": (345, 755, 0.7),
+    "Rainbow": (555, 1850, 6.4),
+    "DDPG": (360, 1460, 0.7),
+    "SAC": (375, 2340, 0.7),
 }
 
 

@@ -274,12 +274,6 @@ def test_several_policies_are_refused_where_one_is_meant(name, capsys):
     assert "one --checkpoint" in capsys.readouterr().err
 
 
-def test_a_baseline_has_no_shield(capsys):
-    command = ["--checkpoint", "baseline:orca", "--scenario", "imazu-01", "--shield"]
-    assert evaluate.main(command) == 1
-    assert "shield is given for baseline:orca" in capsys.readouterr().err
-
-
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 @pytest.mark.parametrize("name", ["stages", "clock"])
 def test_playback_in_a_browser(name, tmp_path, request):
