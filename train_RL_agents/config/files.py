@@ -22,6 +22,22 @@ from train_RL_agents.config.shipped import shipped_folder
 KEYS_BEFORE = {"updates": {"replay_ratio": "samples_per_insert"}, "stages": {"cores": "vortices"}}
 """By section, the keys of older versions, which files and command lines may still have."""
 
+KEYS_OF_A_RUN = (
+    *(
+        "agent",
+        "seed",
+        "device",
+        "threads",
+        "total_steps",
+        "worlds",
+        "stack_k",
+        "env",
+        "curriculum",
+    ),
+    *("exploration", "updates", "replay", "algorithm", "evaluation", "checkpoint", "log"),
+)
+"""What the settings that a run leaves have had in every version."""
+
 CONFIGS = shipped_folder("configs")
 
 PUBLISHED_KEYS = (
@@ -193,7 +209,7 @@ def presets() -> list[str]:
 
 def _is_complete(values: Mapping[str, Any]) -> bool:
     """Whether settings are those of a run, to which no file of `configs/` adds any."""
-    return {"env", "algorithm", "curriculum", "updates"} <= values.keys()
+    return {*KEYS_OF_A_RUN} <= values.keys()
 
 
 def _task_layers(name: str) -> list[dict[str, Any]]:

@@ -210,7 +210,7 @@ def test_the_face_and_the_description_agree(name):
     ("kind", "values", "message"),
     [
         (SectorsConfig, {"rays": 181}, r"rays is 181: give 180 or less \[rays\]"),
-        (SectorsConfig, {"rays": 3}, r"rays is 3: give 9 or more"),
+        (SectorsConfig, {"rays": 3}, r"rays is 3: give 20 or more"),
         (SectorsConfig, {"pooling": "mean"}, "pooling is 'mean': choose one of nearest, feasible"),
         (
             SectorsConfig,
