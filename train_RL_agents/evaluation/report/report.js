@@ -250,7 +250,7 @@ function choose() {
 
 function tick(now) {
   if (!player.playing) return;
-  player.time += Number(element("speed").value) * (now - player.before) / 1000;
+  player.time += Number(element("speed").value) * Math.max(now - player.before, 0) / 1000;
   player.before = now;
   if (player.time >= player.episode.duration) {
     player.time = player.episode.duration;
