@@ -107,8 +107,8 @@ def _merged(
     _check_agent(name)
     task = task or _last(layers, "task", TrainConfig.task)
     _check_task(task)
-    if not any(map(_is_complete, layers)):
-        layers = [*_task_layers(task), _read(_agent_file(name)), *layers]
+    base = [] if any(map(_is_complete, layers)) else _task_layers(task)
+    layers = [*base, _read(_agent_file(name)), *layers]
     for key in {key for layer in layers for key in layer}:
         kinds = {type(layer[key]) for layer in layers if key in layer}
         if dict in kinds and len(kinds) > 1:
@@ -208,7 +208,7 @@ def presets() -> list[str]:
 
 
 def _is_complete(values: Mapping[str, Any]) -> bool:
-    """Whether settings are those of a run, to which no file of `configs/` adds any."""
+    """Whether settings are those of a run, which may be older than the file of its task."""
     return {*KEYS_OF_A_RUN} <= values.keys()
 
 
