@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from marinenav_env.fields import PUBLISHED, Settings, setting
@@ -81,6 +81,13 @@ class VesselConfig(Settings):
             "name",
             f"choose one of {', '.join(self.presets)}",
         )
+        if self.name != type(self).name:
+            own = [f for f in fields(self) if f.name != "name"]
+            self.require(
+                any(getattr(self, field.name) != field.default for field in own),
+                "name",
+                f"the fields have the values of another vessel: take VESSELS[{self.name!r}]",
+            )
         self.require(
             self.mass > max(self.x_dot_u, self.y_dot_v),
             "mass",

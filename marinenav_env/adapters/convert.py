@@ -18,6 +18,9 @@ from marinenav_env.envs.spec import EnvSpec
 ALONE = (Stage(robots=1, vortices=0, buoys=4, min_distance_m=40.0),)
 """Of a vessel that has a world of its own: no other vessels, four buoys."""
 
+MOST_SEED = 2**31
+"""Seeds drawn for those who give none lie below it."""
+
 
 def with_stage(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with the last stage of a task's curriculum, where they name no stages.

@@ -23,6 +23,7 @@ from gymnasium.vector.utils import batch_space
 from marinenav_env.adapters import register
 from marinenav_env.adapters.convert import (
     ALONE,
+    MOST_SEED,
     action_space,
     observation_space,
     observed,
@@ -39,8 +40,6 @@ from marinenav_env.stepper import Stepper
 register()
 
 ENDED = ("waits", "anew")
-MOST_SEED = 2**31
-"""Seeds drawn for those who give none lie below it."""
 
 
 class GymEnv(gymnasium.Env):

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from marinenav_env.adapters.convert import (
+    MOST_SEED,
     action_space,
     observation_space,
     observed,
@@ -18,10 +19,9 @@ from marinenav_env.adapters.convert import (
     to_numpy,
     with_stage,
 )
-from marinenav_env.envs.make import make
+from marinenav_env.envs.make import VESSEL_TASKS, make
+from marinenav_env.fields import require
 from marinenav_env.stepper import Stepper
-
-MOST_SEED = 2**31
 
 
 class MarineParallelEnv(ParallelEnv):
@@ -47,6 +47,7 @@ class MarineParallelEnv(ParallelEnv):
     }
 
     def __init__(self, task: str = "marine", render_mode: None = None, **options: Any) -> None:
+        require(task in VESSEL_TASKS, "task", task, f"choose one of {', '.join(VESSEL_TASKS)}")
         self.env = make(task, worlds=1, **with_stage(task, options))
         self.render_mode = render_mode
         self._spec = spec_of(self.env)

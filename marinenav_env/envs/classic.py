@@ -75,6 +75,19 @@ class MountainCarPhysics(Settings):
     start_low: float = gymnasium(-0.6, unit="-")
     start_high: float = gymnasium(-0.4, unit="-")
 
+    def check(self) -> None:
+        """Refuse a valley without room, and starts outside it."""
+        self.require(
+            self.min_position < self.max_position,
+            "min_position",
+            f"must be below max_position = {self.max_position}",
+        )
+        self.require(
+            self.min_position <= self.start_low <= self.start_high <= self.max_position,
+            "start_low",
+            f"give min_position <= start_low <= start_high = {self.start_high} <= max_position",
+        )
+
 
 @dataclass(frozen=True)
 class CartPoleConfig(TaskConfig):
@@ -144,7 +157,6 @@ class ClassicEnv(KernelEnv):
     units: ClassVar[tuple[str, ...]]
     magnitudes: ClassVar[tuple[float, ...]]
     """Typical ones of the observation's features."""
-    action_meaning: ClassVar[Mapping[str, Any]]
 
     def __init__(
         self,
@@ -195,8 +207,13 @@ class ClassicEnv(KernelEnv):
         features = Features(state.fields, cls.units, cls.magnitudes)
         takes_index = kernel.discrete > 0
         size = kernel.discrete if takes_index else kernel.continuous
-        action = ActionSpec(takes_index, size, cls.action_meaning)
+        action = ActionSpec(takes_index, size, cls.action_meaning(config.physics))
         return EnvSpec(FlatSpec(features, stack_k), action)
+
+    @staticmethod
+    def action_meaning(physics: Any) -> Mapping[str, Any]:
+        """Return what an exported file says of an action, from the physics."""
+        raise NotImplementedError
 
     @staticmethod
     def labels_of(stages: Sequence[Stage]) -> list[str]:
@@ -214,7 +231,11 @@ class CartPoleEnv(ClassicEnv):
     return_range = (0.0, 500.0)
     units = ("m", "m/s", "rad", "rad/s")
     magnitudes = (2.4, 2.0, 0.2, 2.0)
-    action_meaning: ClassVar = {"decision_s": 0.02, "index": "0 pushes left, 1 right"}
+
+    @staticmethod
+    def action_meaning(physics: Any) -> Mapping[str, Any]:
+        """See the base class."""
+        return {"decision_s": physics.dt, "index": "0 pushes left, 1 right"}
 
 
 class PendulumEnv(ClassicEnv):
@@ -227,7 +248,11 @@ class PendulumEnv(ClassicEnv):
     return_range = (-2000.0, 0.0)
     units = ("-", "-", "rad/s")
     magnitudes = (1.0, 1.0, 4.0)
-    action_meaning: ClassVar = {"decision_s": 0.05, "order": "torque", "largest_n_m": 2.0}
+
+    @staticmethod
+    def action_meaning(physics: Any) -> Mapping[str, Any]:
+        """See the base class."""
+        return {"decision_s": physics.dt, "order": "torque", "largest_n_m": physics.max_torque}
 
 
 class MountainCarEnv(ClassicEnv):
@@ -240,7 +265,11 @@ class MountainCarEnv(ClassicEnv):
     return_range = (-200.0, 0.0)
     units = ("-", "1/decision")
     magnitudes = (1.0, 0.05)
-    action_meaning: ClassVar = {"index": "0 accelerates left, 1 not, 2 right"}
+
+    @staticmethod
+    def action_meaning(physics: Any) -> Mapping[str, Any]:
+        """See the base class."""
+        return {"index": "0 accelerates left, 1 not, 2 right"}
 
 
 class MountainCarContinuousEnv(ClassicEnv):
@@ -253,7 +282,11 @@ class MountainCarContinuousEnv(ClassicEnv):
     return_range = (-100.0, 100.0)
     units = ("-", "1/decision")
     magnitudes = (1.0, 0.05)
-    action_meaning: ClassVar = {"order": "acceleration", "largest": 0.0015}
+
+    @staticmethod
+    def action_meaning(physics: Any) -> Mapping[str, Any]:
+        """See the base class."""
+        return {"order": "acceleration", "largest": physics.power}
 
 
 CLASSIC: tuple[type[ClassicEnv], ...] = (

@@ -21,6 +21,7 @@ from train_RL_agents.run.checkpoint import CheckpointError
 
 FIGURES = (".png", ".pdf", ".svg")
 VIDEOS = (".gif", ".mp4")
+FIGURE_DPI, VIDEO_FPS = 150, 10.0
 
 PLOT = f"""Draw an episode file, or one episode of a policy in each stage or scenario.
 
@@ -43,8 +44,10 @@ def define_plot(parser: argparse.ArgumentParser) -> None:
         "the episode's own name, or episodes, with .png in the current folder if left out",
     )
     parser.add_argument("--title", help="heading; the episode's name if left out")
-    parser.add_argument("--fps", type=float, default=10.0, help="video: decisions shown a second")
-    parser.add_argument("--dpi", type=int, default=150, help="figure: pixels per inch")
+    parser.add_argument(
+        "--fps", type=float, help=f"video: decisions shown a second (default {VIDEO_FPS:g})"
+    )
+    parser.add_argument("--dpi", type=int, help=f"figure: pixels per inch (default {FIGURE_DPI})")
 
 
 def plot(options: argparse.Namespace) -> int:
@@ -55,19 +58,23 @@ def plot(options: argparse.Namespace) -> int:
         options.parser.error("the worlds of an episode file are its own: --checkpoint is missing")
     name = options.episode.stem if options.episode else "episodes"
     output = options.output or Path(name + ".png")
+    dpi = FIGURE_DPI if options.dpi is None else options.dpi
+    fps = VIDEO_FPS if options.fps is None else options.fps
     try:
-        check_drawing(output, options.dpi)
+        check_drawing(output, options)
         scenes, titles = scenes_of_policy(options) if options.checkpoint else from_file(options)
-        if len(scenes) == 1 and options.title is not None:
+        if options.title is not None:
+            if len(scenes) > 1:
+                raise ValueError(f"--title is for one episode, not {len(scenes)}: leave it out")
             titles = [options.title]
         if output.suffix.lower() in VIDEOS:
             if len(scenes) > 1:
                 raise ValueError(f"a video shows one episode, not {len(scenes)}: name one stage")
-            save_video(scenes[0], output, titles[0], options.fps)
+            save_video(scenes[0], output, titles[0], fps)
         elif len(scenes) == 1:
-            save_figure(plot_scene(scenes[0], titles[0]), output, options.dpi)
+            save_figure(plot_scene(scenes[0], titles[0]), output, dpi)
         else:
-            save_figure(plot_scenes(scenes, titles), output, options.dpi)
+            save_figure(plot_scenes(scenes, titles), output, dpi)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -96,11 +103,12 @@ def scenes_of_policy(options: argparse.Namespace) -> tuple[list[Scene], list[str
     return scenes_of(tracks, worlds.env.config), worlds.labels
 
 
-def check_drawing(output: Path, dpi: int) -> None:
+def check_drawing(output: Path, options: argparse.Namespace) -> None:
     """Check what can be said of a drawing before any work.
 
     Raises:
-        ValueError: the kind of drawing is unknown, its folder is missing, or it has no pixels.
+        ValueError: the kind of drawing is unknown or has no use for an option, its folder is
+            missing, or it has no pixels.
     """
     kind, kinds = output.suffix.lower(), FIGURES + VIDEOS
     if kind not in kinds:
@@ -109,5 +117,9 @@ def check_drawing(output: Path, dpi: int) -> None:
         raise ValueError(
             f"--output {str(output)!r}: folder {str(output.parent)!r} is missing, make it"
         )
-    if dpi < 1:
-        raise ValueError(f"--dpi is {dpi}: give 1 or more")
+    if options.fps is not None and kind in FIGURES:
+        raise ValueError(f"--fps is {options.fps:g}, which is for videos: leave it out")
+    if options.dpi is not None and kind in VIDEOS:
+        raise ValueError(f"--dpi is {options.dpi}, which is for figures: leave it out")
+    if options.dpi is not None and options.dpi < 1:
+        raise ValueError(f"--dpi is {options.dpi}: give 1 or more")

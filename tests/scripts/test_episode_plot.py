@@ -61,6 +61,8 @@ def test_video_moves(kind, short, tmp_path):
         (["--output", "missing/x.png"], "folder 'missing' is missing, make it"),
         (["--output", "x.gif", "--fps", "0"], "fps is 0.0: give a finite number above 0"),
         (["--output", "x.png", "--dpi", "0"], "--dpi is 0: give 1 or more"),
+        (["--output", "x.png", "--fps", "5"], "--fps is 5, which is for videos"),
+        (["--output", "x.gif", "--dpi", "99"], "--dpi is 99, which is for figures"),
     ],
 )
 def test_unusable_options_are_named(options, message, short, tmp_path, capsys, monkeypatch):
@@ -111,11 +113,11 @@ def test_a_failed_video_leaves_the_old_one(short, tmp_path, monkeypatch):
 
 
 def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, capsys):
-    common = ["plot", "--checkpoint", "baseline:goal-straight", "--limit", "30", "--dpi", "30"]
+    common = ["plot", "--checkpoint", "baseline:goal-straight", "--limit", "30"]
 
     def drawn(*options):
         output = tmp_path / f"{len(list(tmp_path.iterdir()))}.png"
-        assert program.main([*common, "--output", str(output), *options]) == 0
+        assert program.main([*common, "--dpi", "30", "--output", str(output), *options]) == 0
         return imageio.imread(output)
 
     calm = drawn("--stage", "2,1,2,30")

@@ -16,7 +16,7 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
-from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline
+from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline, check_hull
 from train_RL_agents.evaluation.episodes import Evaluation, Policy
 from train_RL_agents.evaluation.figures import has_map
 from train_RL_agents.evaluation.recording import Recording
@@ -88,7 +88,10 @@ def evaluation_for(
 
     Raises:
         ConfigError: there is no such scenario, or it cannot be played.
+        ConfigError: a classical controller would steer a vessel that it does not know.
     """
+    if has_map(config.task):
+        check_hull(agent, config.env.vessel)
     count, seed = arguments.episodes, arguments.seed
     if not arguments.scenario:
         episodes = (count or EPISODES,) * len(config.evaluation.stages)
@@ -134,8 +137,6 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
     shield = read_shield(arguments.shield)
-    if shield and "shield" in origin:
-        raise ConfigError(f"shield is given: {path} has one inside already, leave it out")
     evaluation = evaluation_for(arguments, agent, config)
     known = [f"{key} {value}" for key, value in origin.items() if value is not None]
     said = f"{path}: {', '.join([agent.name, *known])}"

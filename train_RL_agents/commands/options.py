@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import re
 from collections.abc import Sequence
 
@@ -77,7 +78,7 @@ def world_settings(arguments: argparse.Namespace) -> list[str]:
         rows = [list(plain(stage).values()) for stage in arguments.stage]
         settings += [f"{section}.stages={rows}" for section in ("curriculum", "evaluation")]
     if arguments.scenario:
-        settings += [f"scenarios.set={arguments.scenario}", f"scenarios.share={SHARE}"]
+        settings += [f"scenarios.set={json.dumps(arguments.scenario)}", f"scenarios.share={SHARE}"]
     return settings
 
 

@@ -15,6 +15,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage, labels_of
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import with_world_options
+from train_RL_agents.evaluation.baselines.registry import check_hull
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Policy, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
@@ -71,6 +72,7 @@ def worlds_of(
             f"{arguments.checkpoint} is a policy of the task {config.task!r}: only episodes of the "
             "task 'marine' can be recorded or drawn"
         )
+    check_hull(agent, config.env.vessel)
     env_config = adapt(config.env)
     options = {
         "discrete": agent.discrete,

@@ -81,12 +81,12 @@ def load_config(
     Raises:
         ConfigError: a file is missing or damaged, a key unknown, or a value wrong.
     """
-    layers = []
+    named = {}
     if preset is not None:
-        layers.append(_read(_preset_file(preset)))
+        named[f"preset {preset}"] = _read(_preset_file(preset))
     if path is not None:
-        layers.append(_read(Path(path)))
-    layers.append(read_overrides(overrides))
+        named[str(path)] = _read(Path(path))
+    layers = [*named.values(), read_overrides(overrides)]
     for key, option in {"agent": agent, "task": task}.items():
         given = layers[-1].get(key, option)
         if option is not None and given != option:
@@ -94,8 +94,8 @@ def load_config(
     try:
         return _merged(layers, agent, task)
     except ConfigError:
-        if path is not None:
-            _check_alone(Path(path), agent, task)
+        for where, layer in named.items():
+            _check_alone(where, layer, agent, task)
         raise
 
 
@@ -124,16 +124,16 @@ def _merged(
     return config_from_plain(values), seeds, output
 
 
-def _check_alone(path: Path, agent: str | None, task: str | None) -> None:
-    """Check a file of settings without what is given besides, to name it where it is at fault.
+def _check_alone(where: str, values: dict[str, Any], agent: str | None, task: str | None) -> None:
+    """Check a preset or a file without what is given besides, to name it where it is at fault.
 
     Raises:
         ConfigError: it is.
     """
     try:
-        _merged([_read(path)], agent, task)
+        _merged([values], agent, task)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:

@@ -31,11 +31,16 @@ DTYPE = torch.float64
 
 
 class ScriptedNetwork(nn.Module):
-    """An exported network, called with any leading dimensions, as an agent calls its own."""
+    """An exported network, called with any leading dimensions, as an agent calls its own.
+
+    Attributes:
+        shielded: whether it has a shield inside.
+    """
 
     def __init__(self, module: torch.jit.ScriptModule) -> None:
         super().__init__()
         self.module = module
+        self.shielded = False
 
     def forward(
         self, observation: ObservationTensors, *others: Tensor
@@ -111,6 +116,7 @@ def read_deployed(
     if output_shapes(network, agent) != output_shapes(agent.actor, agent):
         raise CheckpointError(f"{path} does not act as {agent.name}: export it again")
     agent.applied_settings = applied
+    network.shielded = shield is not None
     return acting_by(network, agent, config, {**origin, "sha256": digest})
 
 

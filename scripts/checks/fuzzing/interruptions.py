@@ -24,7 +24,7 @@ from scripts.checks.fuzzing.outcomes import (
     Outcome,
     Player,
 )
-from train_RL_agents.training.trainer import EVALUATION
+from train_RL_agents.run.provenance import EVALUATION
 
 AGENTS = ("DQN", "AC-IQN", "Rainbow")
 """A discrete one, one with an actor, and one with priorities."""

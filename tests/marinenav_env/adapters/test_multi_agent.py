@@ -44,6 +44,11 @@ def test_pettingzoos_own_tests_pass(parallel, task, discrete):
     parallel_seed_test(lambda: parallel(**options), num_cycles=20)
 
 
+def test_a_task_without_company_is_refused(parallel):
+    with pytest.raises(ConfigError, match=r"task is 'cartpole': choose one of marine, "):
+        parallel("cartpole")
+
+
 def test_a_robot_that_has_ended_leaves_the_agents(parallel):
     env = parallel(config=NEAR, **TWO)
     left = 0

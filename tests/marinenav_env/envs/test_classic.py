@@ -11,12 +11,13 @@ from marinenav_env import make
 from marinenav_env.envs.classic import (
     CLASSIC,
     CartPoleEnv,
+    MountainCarPhysics,
     PendulumConfig,
     PendulumEnv,
     PendulumPhysics,
 )
 from marinenav_env.envs.make import ENVIRONMENTS
-from marinenav_env.fields import ConfigError
+from marinenav_env.fields import ConfigError, build
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from scripts.checks.classic_check import compare
@@ -128,6 +129,24 @@ def test_what_a_task_does_not_have_is_refused():
     out = PendulumEnv(2).make_buffers()
     with pytest.raises(RuntimeError, match="`action` has dtype Long, expected Float"):
         PendulumEnv(2).step_into(torch.zeros(2, 1, dtype=torch.int64), out, out)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"min_position": 0.7}, r"min_position is 0\.7: must be below max_position = 0\.6"),
+        ({"start_high": 0.7}, r"start_low is -0\.6: .* start_high = 0\.7 <= max_position"),
+    ],
+)
+def test_a_valley_without_room_is_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        MountainCarPhysics(**values)
+
+
+def test_the_meaning_of_actions_follows_the_physics():
+    config = build(PendulumEnv.config_type, {"physics": {"dt": 0.1, "max_torque": 3.0}})
+    meaning = PendulumEnv.describe(config).action.meaning
+    assert (meaning["decision_s"], meaning["largest_n_m"]) == (0.1, 3.0)
 
 
 def test_starts_fill_their_range_and_differ():

@@ -242,6 +242,11 @@ def test_bad_vessels_are_refused(values, message):
         build(EnvConfig, {"vessel": values})
 
 
+def test_a_name_alone_makes_no_other_vessel():
+    with pytest.raises(ConfigError, match=r"name is 'otter': .* take VESSELS\['otter'\]"):
+        VesselConfig(name="otter")
+
+
 def test_what_depends_on_a_vessel_follows_it():
     of = {name: marine_spec(EnvConfig(vessel=v), discrete=True) for name, v in VESSELS.items()}
     magnitudes = {name: spec.observation.ego.magnitudes[2:] for name, spec in of.items()}

@@ -78,6 +78,8 @@ def test_what_they_mean_to_a_training():
     parsed = train.parse(["--scenario", "HO+o", "scenarios.share=0.5"])
     config, _, _ = load_config(overrides=[*world_settings(parsed), *parsed.overrides])
     assert (config.scenarios.set, config.scenarios.share) == ("HO+o", 0.5)
+    (name, _) = world_settings(train.parse(["--scenario", "7"]))
+    assert name == 'scenarios.set="7"'  # a name, where 7 alone is a number
 
 
 def test_a_resumed_run_takes_none(capsys):

@@ -279,6 +279,8 @@ def test_a_file_at_fault_is_named_and_others_are_not(tmp_path):
     path.write_text("worlds: 8")
     with pytest.raises(ConfigError, match=r"^worlds is 0: give 1 or more"):
         load_config(path=path, overrides=["worlds=0"])
+    with pytest.raises(ConfigError, match=r"^preset rules: "):
+        load_config(preset="rules", task="icra2024")
 
 
 @pytest.mark.parametrize(

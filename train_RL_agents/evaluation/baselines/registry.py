@@ -11,6 +11,7 @@ from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
+from marinenav_env.vessels import VesselConfig
 from train_RL_agents.evaluation.baselines import apf, kuwata, orca, sbmpc
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.baselines.vessel import HULL
@@ -80,3 +81,16 @@ class Baseline:
         """
         for name, value in settings.items():
             raise ConfigError(f"{name} is {value!r}: a baseline has no such setting; leave it out")
+
+
+def check_hull(agent: Any, vessel: VesselConfig) -> None:
+    """Check that a classical controller steers the vessel that it is made for.
+
+    Raises:
+        ConfigError: it is to steer another vessel.
+    """
+    if isinstance(agent, Baseline) and vessel.name != HULL.name:
+        raise ConfigError(
+            f"vessel is {vessel.name!r}: baseline {agent.name!r} knows the motion of {HULL.name!r} "
+            "only; leave env.vessel out, or give a policy"
+        )

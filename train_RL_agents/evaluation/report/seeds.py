@@ -7,7 +7,6 @@ a stage as the score of a task.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from plotly.subplots import make_subplots
 from scipy import stats
 
 from marinenav_env.fields import ConfigError
-from marinenav_env.files import read_parsed
+from marinenav_env.files import parse_json, read_parsed
 from train_RL_agents.evaluation.report.charts import colour_of, finished
 from train_RL_agents.metrics.curves import Run, read_run, stages_of_run, success_curve
 from train_RL_agents.run.provenance import EVALUATION
@@ -54,16 +53,29 @@ def read_training(folder: Path) -> Training:
     """
     own = folder / EVALUATION
     files = [own] if own.is_file() else sorted(folder.glob(f"*/{EVALUATION}"))
-    tables = [read_parsed(file, json.loads, "give a run's folder")["stages"] for file in files]
-    names = ("robots", "vortices", "buoys", "min_distance_m")
-    stages = [[tuple(row.get(name, 0) for name in names) for row in table] for table in tables]
+    tables = [read_parsed(file, _rows, "give a run's folder") for file in files]
+    stages = [[stage for stage, _ in table] for table in tables]
     if not tables or any(one != stages[0] for one in stages):
         raise ConfigError(
             f"report-runs is {str(folder)!r}, which holds {len(tables)} complete runs of the same "
             "stages: give a complete run, or a sweep over seeds"
         )
-    success = np.array([[row["success"] for row in table] for table in tables])
+    success = np.array([[value for _, value in table] for table in tables])
     return Training(read_run(folder, folder.name), success, stages[0])
+
+
+def _rows(text: str) -> list[tuple[tuple[float, ...], float]]:
+    """Return stage and success of each row of an evaluation.
+
+    Raises:
+        ValueError: it is none, or of a task without success.
+    """
+    names = ("robots", "vortices", "buoys", "min_distance_m")
+    try:
+        rows = parse_json(text)["stages"]
+        return [(tuple(row.get(name, 0) for name in names), float(row["success"])) for row in rows]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("no table of stages with their success") from error
 
 
 def interquartile_mean(success: np.ndarray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from marinenav_env.fields import ConfigError
-from marinenav_env.files import read_parsed
+from marinenav_env.files import parse_json, read_parsed
 from train_RL_agents.evaluation.report.charts import colour_of, finished
 
 DASHES = {"step": "solid", "inference": "dash", "train": "dot"}
@@ -23,7 +22,7 @@ def read_benchmark(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it cannot be read, or is no such record.
     """
-    record = read_parsed(path, json.loads, "give a record of bench.py --json", "benchmark")
+    record = read_parsed(path, parse_json, "give a record of bench.py --json", "benchmark")
     rows = record.get("rows") if isinstance(record, dict) else None
     if not rows or not all(isinstance(row, dict) and row.keys() >= set(NEEDED) for row in rows):
         raise ConfigError(

@@ -98,8 +98,11 @@ def shield_agent(
 
     Raises:
         ConfigError: the agent observes several decisions, which the shield does not predict; it is
-            of another task; or its vessels can look as small as a buoy.
+            of another task; its vessels can look as small as a buoy; or it is an export with a
+            shield inside.
     """
+    if getattr(getattr(agent, "actor", None), "shielded", False):
+        raise ConfigError("shield is given: the policy has one inside already, leave it out")
     env = check_guarded(config)
     return ShieldedPolicy(act, env, shield, discrete=agent.discrete, device=agent.device)
 

@@ -150,6 +150,8 @@ def test_a_baseline_is_a_policy_on_the_command_line(monkeypatch, capsys):
     assert "baseline is 'orka': choose one of goal-straight, apf" in capsys.readouterr().err
     assert evaluate.main(["--checkpoint", "baseline:orca", "--cvar", "0.5"]) == 1
     assert "a baseline has no such setting" in capsys.readouterr().err
+    assert evaluate.main(["--checkpoint", "baseline:orca", "env.vessel=otter"]) == 1
+    assert "vessel is 'otter': baseline 'orca' knows" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("discrete", [False, True])

@@ -10,6 +10,7 @@ from marinenav_env.fields import ConfigError
 from train_RL_agents import evaluate
 from train_RL_agents.evaluation.report import seeds, throughput
 from train_RL_agents.evaluation.report.page import Records, _of_records, read_records
+from train_RL_agents.run.provenance import EVALUATION
 
 BENCHMARKS = Path(__file__).parents[4] / "docs" / "benchmarks"
 
@@ -96,12 +97,17 @@ def test_sections(sweeps):
     ("options", "message"),
     [
         (["--report-runs", "nowhere"], "report-runs is 'nowhere', which holds 0 complete runs"),
+        (["--report-runs", "useless"], "no table of stages with their success"),
         (["--report-benchmarks", "nowhere"], "benchmark 'nowhere' cannot be read"),
         (["--report-benchmarks", str(BENCHMARKS / "kills.json")], "has no rows of modes"),
     ],
 )
 def test_what_is_refused_before_any_work(options, message, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(evaluate, "evaluate", None)
+    monkeypatch.chdir(tmp_path)
+    useless = tmp_path / "useless" / EVALUATION
+    useless.parent.mkdir()
+    useless.write_text('{"stages": [{"robots": 3}]}')
     command = ["--checkpoint", "baseline:orca", "--report", str(tmp_path), *options]
     assert evaluate.main(command) == 1
     assert message in capsys.readouterr().err
