@@ -159,13 +159,10 @@ class VesselTaskConfig(TaskConfig):
 
 
 @dataclass(frozen=True)
-class EnvConfig(VesselTaskConfig):
-    """All parameters of the simulator."""
+class ThrustTaskConfig(VesselTaskConfig):
+    """Those of a task whose vessels have two thrusters: all but what they see and strive for."""
 
     vessel: VesselConfig = field(default_factory=VesselConfig)
-    perception: PerceptionConfig = field(default_factory=PerceptionConfig)
-    colregs: ColregsConfig = field(default_factory=ColregsConfig)
-    reward: RewardConfig = field(default_factory=RewardConfig)
     current: CurrentConfig = field(default_factory=CurrentConfig)
     scenario: ScenarioConfig = field(default_factory=ScenarioConfig)
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
@@ -174,6 +171,15 @@ class EnvConfig(VesselTaskConfig):
     waves: WavesConfig = field(default_factory=WavesConfig)
     thrusters: ThrusterConfig = field(default_factory=ThrusterConfig)
     variation: VariationConfig = field(default_factory=VariationConfig)
+
+
+@dataclass(frozen=True)
+class EnvConfig(ThrustTaskConfig):
+    """All parameters of the first task."""
+
+    perception: PerceptionConfig = field(default_factory=PerceptionConfig)
+    colregs: ColregsConfig = field(default_factory=ColregsConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""

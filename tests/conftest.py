@@ -29,7 +29,7 @@ SLOW = (
     "tests/train_RL_agents/device/test_distributed.py::test_averages",
     "tests/train_RL_agents/device/test_distributed.py::test_two",
     "tests/train_RL_agents/policies/test_export.py::test_the_published_planner",
-    "tests/train_RL_agents/policies/test_planner_node.py",
+    "tests/train_RL_agents/policies/test_planner_cpp.py",
     "tests/train_RL_agents/run/test_checkpoint.py::test_kill",
     "tests/train_RL_agents/run/test_resume.py",
     "tests/train_RL_agents/test_ranging.py::test_train",

@@ -21,8 +21,7 @@ struct Icra2024 : MarineEnv<KinematicVessel, TwoLists, ReachGoalTask, Vortices> 
 
 /// The vessels of the first task with another sensor, and its reward without COLREGs.
 template <class Sensor>
-using RangingEnv = MarineEnv<Wamv16, Sensor, ReachGoalTask, Vortices, Wind, Stream, Waves, Thrusters,
-                             Variation>;
+using RangingEnv = DisturbedEnv<Wamv16, Sensor, ReachGoalTask>;
 struct MarineSectors : RangingEnv<Sectors> {
   static constexpr const char* kName = "marine_sectors";
 };

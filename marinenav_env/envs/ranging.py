@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marinenav_env.config import EpisodeConfig, RewardConfig, ScenarioConfig, VesselTaskConfig
+from marinenav_env.config import RewardConfig, ThrustTaskConfig
 from marinenav_env.envs.icra2024 import ReachGoalConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import RayObservation
@@ -25,11 +25,8 @@ from marinenav_env.envs.spec import (
     thrust_actions,
 )
 from marinenav_env.envs.state import Slots
-from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import Settings, setting
 from marinenav_env.kernel import ops
-from marinenav_env.vessels import VesselConfig
-from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
 
 SECTORS, SECTOR_FEATURES = (
     int(n) for n in ops.describe("marine_sectors").tensor("rays").shape[-2:]
@@ -72,19 +69,10 @@ def _reward(first: RewardConfig | None = None) -> ReachGoalConfig:
 
 
 @dataclass(frozen=True)
-class RangingConfig(VesselTaskConfig):
+class RangingConfig(ThrustTaskConfig):
     """All parameters but the sensor's. Values of `reward` are those of the first task."""
 
-    vessel: VesselConfig = field(default_factory=VesselConfig)
     reward: ReachGoalConfig = field(default_factory=_reward)
-    current: CurrentConfig = field(default_factory=CurrentConfig)
-    scenario: ScenarioConfig = field(default_factory=ScenarioConfig)
-    episode: EpisodeConfig = field(default_factory=EpisodeConfig)
-    wind: WindConfig = field(default_factory=WindConfig)
-    stream: StreamConfig = field(default_factory=StreamConfig)
-    waves: WavesConfig = field(default_factory=WavesConfig)
-    thrusters: ThrusterConfig = field(default_factory=ThrusterConfig)
-    variation: VariationConfig = field(default_factory=VariationConfig)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Any
 from marinenav_env.episodes.checks import (
     ANGLE,
     ANYTHING,
-    BIT,
     COUNT,
     FINITE,
     FLAG,
@@ -23,9 +22,9 @@ from marinenav_env.episodes.checks import (
     WHOLE,
     Check,
     Entry,
-    Rule,
     number,
 )
+from marinenav_env.episodes.schema import BUOYS, MAP, VORTICES, of_env, of_robots
 
 TRAJECTORY = ("x", "y", "heading", "speed", "vx", "vy")
 """The simulator's names of a row's columns [m, m, rad, m/s, m/s, m/s]."""
@@ -35,55 +34,34 @@ CHOICES = 3
 """Accelerations, and turn rates, to choose from; an action is a pair of them."""
 
 
-def _of_env(rule: Rule, *parameters: str) -> Entry:
-    return Entry(rule, (len(parameters),) if len(parameters) > 1 else (), parameters)
-
-
-def _of_robots(rule: Rule, parameter: str = "", *lengths: int) -> Entry:
-    return Entry(rule, ("R", *lengths), (parameter,) if parameter else ())
-
-
 ENV = {
-    "seed": _of_env(WHOLE),
-    "width": _of_env(POSITIVE, "scenario.width"),
-    "height": _of_env(POSITIVE, "scenario.height"),
-    "r": _of_env(POSITIVE, "current.core_radius"),
-    "v_rel_max": _of_env(POSITIVE, "current.same_sense_speed"),
-    "p": _of_env(POSITIVE, "current.opposite_ratio"),
-    "v_range": _of_env(NOT_NEGATIVE, "current.edge_speed_min", "current.edge_speed_max"),
-    "obs_r_range": _of_env(POSITIVE, "scenario.buoy_radius_min", "scenario.buoy_radius_max"),
-    "clear_r": _of_env(NOT_NEGATIVE, "scenario.clear_radius"),
-    "timestep_penalty": _of_env(FINITE, "reward.timestep"),
-    "collision_penalty": _of_env(FINITE, "reward.collision"),
-    "goal_reward": _of_env(FINITE, "reward.goal"),
+    "seed": of_env(WHOLE),
+    **MAP,
+    "timestep_penalty": of_env(FINITE, "reward.timestep"),
+    "collision_penalty": of_env(FINITE, "reward.collision"),
+    "goal_reward": of_env(FINITE, "reward.goal"),
 }
-VORTICES = {
-    "positions": Entry(FINITE, ("C", 2)),
-    "clockwise": Entry(BIT, ("C",)),
-    "Gamma": Entry(POSITIVE, ("C",)),
-}
-BUOYS = {"positions": Entry(FINITE, ("B", 2)), "r": Entry(POSITIVE, ("B",))}
 ROBOTS = {
-    "cooperative": _of_robots(FLAG),
-    "dt": _of_robots(POSITIVE, "vessel.dt"),
-    "N": _of_robots(COUNT, "vessel.substeps"),
-    "length": _of_robots(POSITIVE),
-    "width": _of_robots(POSITIVE),
-    "r": _of_robots(POSITIVE, "vessel.radius"),
-    "detect_r": _of_robots(NOT_NEGATIVE, "vessel.detection_radius"),
-    "goal_dis": _of_robots(POSITIVE, "reward.goal_distance"),
-    "obs_dis": _of_robots(NOT_NEGATIVE),  # carried and unused, as the two before the radius
-    "max_speed": _of_robots(POSITIVE, "vessel.max_speed"),
-    "a": _of_robots(FINITE, "vessel.accelerations", CHOICES),
-    "w": _of_robots(FINITE, "vessel.turn_rates", CHOICES),
-    "start": _of_robots(FINITE, "", 2),
-    "goal": _of_robots(FINITE, "", 2),
-    "init_theta": _of_robots(FINITE),
-    "init_speed": _of_robots(NOT_NEGATIVE),
+    "cooperative": of_robots(FLAG),
+    "dt": of_robots(POSITIVE, "vessel.dt"),
+    "N": of_robots(COUNT, "vessel.substeps"),
+    "length": of_robots(POSITIVE),
+    "width": of_robots(POSITIVE),
+    "r": of_robots(POSITIVE, "vessel.radius"),
+    "detect_r": of_robots(NOT_NEGATIVE, "vessel.detection_radius"),
+    "goal_dis": of_robots(POSITIVE, "reward.goal_distance"),
+    "obs_dis": of_robots(NOT_NEGATIVE),  # carried and unused, as the two before the radius
+    "max_speed": of_robots(POSITIVE, "vessel.max_speed"),
+    "a": of_robots(FINITE, "vessel.accelerations", CHOICES),
+    "w": of_robots(FINITE, "vessel.turn_rates", CHOICES),
+    "start": of_robots(FINITE, "", 2),
+    "goal": of_robots(FINITE, "", 2),
+    "init_theta": of_robots(FINITE),
+    "init_speed": of_robots(NOT_NEGATIVE),
 }
 PERCEPTION = {
-    "range": _of_robots(POSITIVE, "perception.range"),
-    "angle": _of_robots(ANGLE),
+    "range": of_robots(POSITIVE, "perception.range"),
+    "angle": of_robots(ANGLE),
 }
 RECORDED = {
     "obs": Entry(ANYTHING, ("T+1", "R")),

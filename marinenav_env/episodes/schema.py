@@ -23,11 +23,13 @@ from marinenav_env.episodes.checks import (
 from marinenav_env.vessels import VESSELS as KNOWN_VESSELS
 
 
-def _of_env(rule: Rule, *parameters: str) -> Entry:
+def of_env(rule: Rule, *parameters: str) -> Entry:
+    """Return an entry of the environment, which is a parameter, a range of two, or carried only."""
     return Entry(rule, (len(parameters),) if len(parameters) > 1 else (), parameters)
 
 
-def _of_robots(rule: Rule, parameter: str = "", *lengths: int) -> Entry:
+def of_robots(rule: Rule, parameter: str = "", *lengths: int) -> Entry:
+    """Return an entry with a value, or a list of these lengths, for each robot."""
     return Entry(rule, ("R", *lengths), (parameter,) if parameter else ())
 
 
@@ -44,24 +46,29 @@ DERIVATIVES = (
 )
 """Hydrodynamic derivatives after Fossen: xDotU is `VesselConfig.x_dot_u`, and so on."""
 
+MAP = {
+    "width": of_env(POSITIVE, "scenario.width"),
+    "height": of_env(POSITIVE, "scenario.height"),
+    "r": of_env(POSITIVE, "current.core_radius"),
+    "v_rel_max": of_env(POSITIVE, "current.same_sense_speed"),
+    "p": of_env(POSITIVE, "current.opposite_ratio"),
+    "v_range": of_env(NOT_NEGATIVE, "current.edge_speed_min", "current.edge_speed_max"),
+    "obs_r_range": of_env(POSITIVE, "scenario.buoy_radius_min", "scenario.buoy_radius_max"),
+    "clear_r": of_env(NOT_NEGATIVE, "scenario.clear_radius"),
+}
+"""What the map is, and how it is drawn."""
+
 ENV = {
-    "seed": _of_env(WHOLE),
-    "is_eval_env": _of_env(FLAG),
-    "width": _of_env(POSITIVE, "scenario.width"),
-    "height": _of_env(POSITIVE, "scenario.height"),
-    "r": _of_env(POSITIVE, "current.core_radius"),
-    "v_rel_max": _of_env(POSITIVE, "current.same_sense_speed"),
-    "p": _of_env(POSITIVE, "current.opposite_ratio"),
-    "v_range": _of_env(NOT_NEGATIVE, "current.edge_speed_min", "current.edge_speed_max"),
-    "obs_r_range": _of_env(POSITIVE, "scenario.buoy_radius_min", "scenario.buoy_radius_max"),
-    "clear_r": _of_env(NOT_NEGATIVE, "scenario.clear_radius"),
-    "angular_speed_max": _of_env(FINITE),  # this and the next: carried and unused
-    "angular_speed_penalty": _of_env(FINITE),
-    "timestep_penalty": _of_env(FINITE, "reward.timestep"),
-    "COLREGs_penalty": _of_env(FINITE, "reward.colregs"),
-    "collision_penalty": _of_env(FINITE, "reward.collision"),
-    "goal_reward": _of_env(FINITE, "reward.goal"),
-    "num_robots": _of_env(COUNT),
+    "seed": of_env(WHOLE),
+    "is_eval_env": of_env(FLAG),
+    **MAP,
+    "angular_speed_max": of_env(FINITE),  # this and the next: carried and unused
+    "angular_speed_penalty": of_env(FINITE),
+    "timestep_penalty": of_env(FINITE, "reward.timestep"),
+    "COLREGs_penalty": of_env(FINITE, "reward.colregs"),
+    "collision_penalty": of_env(FINITE, "reward.collision"),
+    "goal_reward": of_env(FINITE, "reward.goal"),
+    "num_robots": of_env(COUNT),
 }
 VORTICES = {
     "positions": Entry(FINITE, ("C", 2)),
@@ -70,52 +77,52 @@ VORTICES = {
 }
 BUOYS = {"positions": Entry(FINITE, ("B", 2)), "r": Entry(POSITIVE, ("B",))}
 VESSELS = {
-    "dt": _of_robots(POSITIVE, "vessel.dt"),
-    "N": _of_robots(COUNT, "vessel.substeps"),
-    "length": _of_robots(POSITIVE, "vessel.length"),
-    "width": _of_robots(POSITIVE, "vessel.width"),
-    "detect_r": _of_robots(POSITIVE, "vessel.radius"),
-    "r": _of_robots(POSITIVE, "vessel.radius"),
-    "goal_dis": _of_robots(POSITIVE, "reward.goal_distance"),
-    "power_coefficient": _of_robots(NOT_NEGATIVE, "vessel.power_coefficient"),
-    "min_thrust": _of_robots(FINITE, "vessel.min_thrust"),
-    "max_thrust": _of_robots(FINITE, "vessel.max_thrust"),
-    "left_thrust_change": _of_robots(FINITE, "vessel.left_thrust_rates", THRUST_CHANGES),
-    "right_thrust_change": _of_robots(FINITE, "vessel.right_thrust_rates", THRUST_CHANGES),
-    "m": _of_robots(POSITIVE, "vessel.mass"),
-    "Izz": _of_robots(POSITIVE, "vessel.izz"),
-    **{key: _of_robots(FINITE, f"vessel.{_snake_case(key)}") for key in DERIVATIVES},
+    "dt": of_robots(POSITIVE, "vessel.dt"),
+    "N": of_robots(COUNT, "vessel.substeps"),
+    "length": of_robots(POSITIVE, "vessel.length"),
+    "width": of_robots(POSITIVE, "vessel.width"),
+    "detect_r": of_robots(POSITIVE, "vessel.radius"),
+    "r": of_robots(POSITIVE, "vessel.radius"),
+    "goal_dis": of_robots(POSITIVE, "reward.goal_distance"),
+    "power_coefficient": of_robots(NOT_NEGATIVE, "vessel.power_coefficient"),
+    "min_thrust": of_robots(FINITE, "vessel.min_thrust"),
+    "max_thrust": of_robots(FINITE, "vessel.max_thrust"),
+    "left_thrust_change": of_robots(FINITE, "vessel.left_thrust_rates", THRUST_CHANGES),
+    "right_thrust_change": of_robots(FINITE, "vessel.right_thrust_rates", THRUST_CHANGES),
+    "m": of_robots(POSITIVE, "vessel.mass"),
+    "Izz": of_robots(POSITIVE, "vessel.izz"),
+    **{key: of_robots(FINITE, f"vessel.{_snake_case(key)}") for key in DERIVATIVES},
 }
 """Units as in `VesselConfig`."""
 
 FURTHER = {
-    "vessel": _of_robots(VESSEL, "vessel.name"),
+    "vessel": of_robots(VESSEL, "vessel.name"),
     **{
-        key: _of_robots(FINITE, f"vessel.{_snake_case(key)}")
+        key: of_robots(FINITE, f"vessel.{_snake_case(key)}")
         for key in ("xG", "xUUU", "crossFlow", "thrusterSpread", "maxThrustRate")
     },
-    "transportTerm": _of_robots(FLAG, "vessel.transport_term"),
+    "transportTerm": of_robots(FLAG, "vessel.transport_term"),
 }
 """What files of another vessel than the WAM-V 16 hold too; the published format has no others."""
 
 MISSIONS = {
-    "start": _of_robots(FINITE, "", 2),
-    "goal": _of_robots(FINITE, "", 2),
-    "init_theta": _of_robots(FINITE),
-    "init_velocity_r": _of_robots(FINITE, "", 3),  # relative to the water, world frame
-    "init_left_pos": _of_robots(FINITE),
-    "init_right_pos": _of_robots(FINITE),
-    "init_left_thrust": _of_robots(FINITE),
-    "init_right_thrust": _of_robots(FINITE),
+    "start": of_robots(FINITE, "", 2),
+    "goal": of_robots(FINITE, "", 2),
+    "init_theta": of_robots(FINITE),
+    "init_velocity_r": of_robots(FINITE, "", 3),  # relative to the water, world frame
+    "init_left_pos": of_robots(FINITE),
+    "init_right_pos": of_robots(FINITE),
+    "init_left_thrust": of_robots(FINITE),
+    "init_right_thrust": of_robots(FINITE),
 }
 PERCEPTION = {
-    "range": _of_robots(POSITIVE, "perception.range"),
-    "angle": _of_robots(ANGLE, "perception.angle"),
-    "max_obj_num": _of_robots(COUNT),
-    "pos_std": _of_robots(NOT_NEGATIVE, "perception.position_std"),
-    "vel_std": _of_robots(NOT_NEGATIVE, "perception.velocity_std"),
-    "r_kappa": _of_robots(NOT_NEGATIVE, "perception.radius_kappa"),
-    "r_mean_ratio": _of_robots(RATIO, "perception.radius_mean_ratio"),
+    "range": of_robots(POSITIVE, "perception.range"),
+    "angle": of_robots(ANGLE, "perception.angle"),
+    "max_obj_num": of_robots(COUNT),
+    "pos_std": of_robots(NOT_NEGATIVE, "perception.position_std"),
+    "vel_std": of_robots(NOT_NEGATIVE, "perception.velocity_std"),
+    "r_kappa": of_robots(NOT_NEGATIVE, "perception.radius_kappa"),
+    "r_mean_ratio": of_robots(RATIO, "perception.radius_mean_ratio"),
 }
 SELF_FEATURES, OBJECT_FEATURES = 7, 5
 """Numbers in an observation ``[self, objects]``: own, and of each object."""

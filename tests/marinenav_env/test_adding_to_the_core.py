@@ -3,52 +3,23 @@
 import math
 import os
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
-from tests.train_RL_agents.agents.test_adding_an_agent import BLOCK, apply_diff
-
-ROOT = Path(__file__).resolve().parents[2]
-GUIDES = ("adding_a_vessel.md", "adding_a_disturbance.md")
+from tests.guides import ROOT, copy_folders, follow, run
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
     """A copy of the simulator with what the guides add; its operators are those of the project."""
     folder = tmp_path_factory.mktemp("project")
-    unwanted = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "marinenav_env", folder / "marinenav_env", ignore=unwanted)
-    follow(folder, "adding_a_vessel.md")
+    copy_folders(folder, "marinenav_env")
+    assert len(follow(folder, "adding_a_vessel.md")) >= 3
     return folder
-
-
-def follow(project: Path, guide: str) -> None:
-    """Make the changes that a guide shows."""
-    blocks = BLOCK.findall((ROOT / "docs" / guide).read_text())
-    assert len(blocks) >= 3
-    for name, content in blocks:
-        path = project / name
-        path.write_text(apply_diff(path.read_text(), content) if path.exists() else content)
-
-
-def run(project: Path, program: str) -> str:
-    """Run Python in the copy and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_the_skiff_sails(project):
@@ -62,7 +33,7 @@ def test_the_skiff_sails(project):
         "alive = env.alive\n"
         "print(out.obs.ego[alive][:, 2].max().item(), env.config.vessel.top_speed)\n"
     )
-    reached, top = map(float, run(project, program).split())
+    reached, top = map(float, run(project, "-c", program).split())
     assert top == pytest.approx(
         (math.sqrt(20**2 + 4 * 10 * 160) - 20) / 20
     )  # 160 N = 20 u + 10 u^2
@@ -72,7 +43,7 @@ def test_the_skiff_sails(project):
 @pytest.fixture(scope="module")
 def motions(project, tmp_path_factory) -> dict[str, list]:
     """What the compiled guides print: parameters by type, and motions in order."""
-    follow(project, "adding_a_disturbance.md")
+    assert len(follow(project, "adding_a_disturbance.md")) >= 3
     program = tmp_path_factory.mktemp("program") / "guides"
     include = Path(torch.__file__).parent / "include"
     sources = project / "marinenav_env" / "csrc"
@@ -114,7 +85,7 @@ def test_names_of_the_tow_agree_on_both_sides(project, motions):
         "from marinenav_env.config import EnvConfig\n"
         "print(*(name for name, _ in EnvConfig().named_numbers()))"
     )
-    assert sorted(run(project, program).split()) == sorted(motions["marine"])
+    assert sorted(run(project, "-c", program).split()) == sorted(motions["marine"])
     wrong = "from marinenav_env.water import TowConfig; TowConfig(force=-1.0)"
     with pytest.raises(AssertionError, match=r"force is -1\.0: give 0\.0 or more \[N\]"):
-        run(project, wrong)
+        run(project, "-c", wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -64,18 +64,25 @@ def _ends(results: Sequence[StageResult], title: str) -> Table:
         table.add_column(name, justify="right")
     for result in results:
         row = result.as_json()
-        low, high = row["success_ci95"]
         table.add_row(
             *(str(getattr(result.stage, name)) for name in counts),
-            str(row["episodes"]),
-            f"{row['success']:.3f}",
-            f"{low:.3f}-{high:.3f}",
-            f"{row['collision']:.3f}",
-            f"{row['timeout']:.3f}",
-            _number(row["mean_time_s"], 1),
+            *_how_they_ended(row),
             _number(row["mean_energy"], 0),
         )
     return table
+
+
+def _how_they_ended(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return how the episodes of a row ended, in the columns from ``episodes`` to ``time``."""
+    low, high = row["success_ci95"]
+    return (
+        str(row["episodes"]),
+        f"{row['success']:.3f}",
+        f"{low:.3f}-{high:.3f}",
+        f"{row['collision']:.3f}",
+        f"{row['timeout']:.3f}",
+        _number(row["mean_time_s"], 1),
+    )
 
 
 def print_scenarios(results: ScenarioResults, title: str, console: Console) -> None:
@@ -88,15 +95,9 @@ def print_scenarios(results: ScenarioResults, title: str, console: Console) -> N
         table.add_column(name, justify="right")
     for result in results.rows:
         row = result.as_json()
-        low, high = row["success_ci95"]
         table.add_row(
             row["scenario"],
-            str(row["episodes"]),
-            f"{row['success']:.3f}",
-            f"{low:.3f}-{high:.3f}",
-            f"{row['collision']:.3f}",
-            f"{row['timeout']:.3f}",
-            _number(row["mean_time_s"], 1),
+            *_how_they_ended(row),
             _number(row["safety"]["near_miss_vessel"]["value"], 3),
             _number(row["safety"]["least_gap_vessel"]["p05_m"]["value"], 1),
         )

@@ -13,9 +13,13 @@
 
 namespace marinenav {
 
-/// WAM-V 16, noisy perception of the nearest objects, vortices; the rest is off by default.
-struct Marine : MarineEnv<Wamv16, NearestObjects, NavigationTask, Vortices, Wind, Stream, Waves,
-                          Thrusters, Variation> {
+/// Vessels with thrusters on any water; all but the vortices is off by default.
+template <class Vessel, class Sensor, class Task>
+using DisturbedEnv = MarineEnv<Vessel, Sensor, Task, Vortices, Wind, Stream, Waves, Thrusters,
+                               Variation>;
+
+/// WAM-V 16, noisy perception of the nearest objects.
+struct Marine : DisturbedEnv<Wamv16, NearestObjects, NavigationTask> {
   static constexpr const char* kName = "marine";
 };
 

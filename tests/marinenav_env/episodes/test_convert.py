@@ -37,7 +37,9 @@ def test_a_configuration_survives_the_way_through_a_file():
     reward = replace(default.reward, goal_distance=3.0, collision=-7.0)
     current = replace(default.current, edge_speed_max=4.0)
     scenario = replace(default.scenario, height=60.0, buoy_radius_max=2.0)
-    config = EnvConfig(vessel, perception, default.colregs, reward, current, scenario)
+    config = EnvConfig(
+        vessel=vessel, perception=perception, reward=reward, current=current, scenario=scenario
+    )
     episode = read_episode(SMALL)
     env, robots = sections_of(config, seed=7, robots=3)
     data = {"env": episode.env | env, "robots": episode.robots | robots}

@@ -1,18 +1,14 @@
 """`docs/adding_an_agent.md`, followed to the letter in a copy of the project."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.guides import ROOT, apply_diff, copy_folders, follow, run
 from train_RL_agents.metrics.writer import read_metrics
 
-ROOT = Path(__file__).resolve().parents[3]
-BLOCK = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHORT = [
     "worlds=6",
     "total_steps=300",
@@ -26,55 +22,19 @@ SHORT = [
 ]
 
 
-def apply_diff(text: str, diff: str) -> str:
-    """Return `text` after a diff whose hunks `@@` separates; every hunk must fit exactly once."""
-    for hunk in diff.split("@@\n"):
-        lines = hunk.splitlines(keepends=True)
-        old = "".join(line[1:] for line in lines if line[0] in " -")
-        new = "".join(line[1:] for line in lines if line[0] in " +")
-        assert text.count(old) == 1, f"the guide's diff does not fit the file: {old}"
-        text = text.replace(old, new)
-    return text
-
-
-def follow_guide(project: Path) -> None:
-    """Make the changes that the guide shows."""
-    blocks = dict(BLOCK.findall((ROOT / "docs" / "adding_an_agent.md").read_text()))
-    assert sorted(blocks) == [
-        "configs/qr_dqn.yaml",
-        "train_RL_agents/agents/qr_dqn.py",
-        "train_RL_agents/agents/registry.py",
-    ]
-    for name, content in blocks.items():
-        path = project / name
-        path.write_text(apply_diff(path.read_text(), content) if path.exists() else content)
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
     """A copy of the project with the seventh agent; the simulator is the same one."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("train_RL_agents", "configs", "tests"):
-        unwanted = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
+    copy_folders(folder, "train_RL_agents", "configs", "tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / "marinenav_env").symlink_to(ROOT / "marinenav_env")
-    follow_guide(folder)
+    assert follow(folder, "adding_an_agent.md") == {
+        "configs/qr_dqn.yaml",
+        "train_RL_agents/agents/qr_dqn.py",
+        "train_RL_agents/agents/registry.py",
+    }
     return folder
-
-
-def run(project: Path, *arguments: str) -> str:
-    """Run Python in the copy and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_the_trainer_trains_it_and_evaluation_loads_it(project):

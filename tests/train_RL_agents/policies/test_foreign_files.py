@@ -73,19 +73,25 @@ def test_a_file_that_holds_something_else_is_named(tmp_path, case):
         load_policy(tmp_path / name)
 
 
-@pytest.mark.usefixtures("short_evaluations")
-@pytest.mark.parametrize("part", [*RUN_STATE, "learner.replay", "learner.env", "counters.x"])
-def test_a_run_is_not_resumed_from_something_else(tmp_path, finished, capsys, part):
+def unfinished_with(finished, folder, section, key, value):
+    """Copy a run without its end; its newest checkpoint, returned, gets another value."""
     newest = checkpoint.newest(finished)
     state = checkpoint.load(newest)
-    section, _, key = part.partition(".")
-    state[section] = {**state[section], key: [1]} if key else [1]
-    (tmp_path / "checkpoints").mkdir()
-    path = tmp_path / "checkpoints" / newest.name
+    state[section] = {**state[section], key: value} if key else value
+    (folder / "checkpoints").mkdir()
+    path = folder / "checkpoints" / newest.name
     checkpoint.save(path, state)
     for file in finished.glob("*.*"):
         if file.is_file() and file.name != "evaluation.json":
-            (tmp_path / file.name).write_bytes(file.read_bytes())
+            (folder / file.name).write_bytes(file.read_bytes())
+    return path
+
+
+@pytest.mark.usefixtures("short_evaluations")
+@pytest.mark.parametrize("part", [*RUN_STATE, "learner.replay", "learner.env", "counters.x"])
+def test_a_run_is_not_resumed_from_something_else(tmp_path, finished, capsys, part):
+    section, _, key = part.partition(".")
+    path = unfinished_with(finished, tmp_path, section, key, [1])
     before = (tmp_path / "metrics.jsonl").read_bytes()
     assert train.main(["--resume", str(tmp_path)]) == 1
     assert str(path) in capsys.readouterr().err
@@ -106,15 +112,7 @@ def test_a_run_is_not_resumed_from_something_else(tmp_path, finished, capsys, pa
     ],
 )
 def test_what_a_run_counts_by_is_checked(tmp_path, finished, capsys, part, key, value, message):
-    newest = checkpoint.newest(finished)
-    state = checkpoint.load(newest)
-    state[part] = {**state[part], key: value}
-    (tmp_path / "checkpoints").mkdir()
-    path = tmp_path / "checkpoints" / newest.name
-    checkpoint.save(path, state)
-    for file in finished.glob("*.*"):
-        if file.is_file() and file.name != "evaluation.json":
-            (tmp_path / file.name).write_bytes(file.read_bytes())
+    path = unfinished_with(finished, tmp_path, part, key, value)
     assert train.main(["--resume", str(tmp_path)]) == 1
     told = capsys.readouterr().err
     assert path.name in told

@@ -1,7 +1,7 @@
 // An action planner as it runs on a vessel: loads an exported policy with LibTorch, calls it for one
 // observation at a time in float64, and chooses the action from what the network returns.
 //
-// planner_node MODEL.pt < observations
+// planner MODEL.pt < observations
 //
 // It checks the file's checksum before it loads it, and says on stderr what it loaded.
 // A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
@@ -128,7 +128,7 @@ void plan(torch::jit::Module& model, const torch::Tensor& support, Numbers numbe
 
 int main(int count, char** arguments) {
   if (count != 2) {
-    std::cerr << "usage: planner_node MODEL.pt < observations\n";
+    std::cerr << "usage: planner MODEL.pt < observations\n";
     return 2;
   }
   try {

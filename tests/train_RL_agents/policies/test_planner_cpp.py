@@ -1,17 +1,15 @@
 """Exports in C++: a planner with the LibTorch that torch ships acts as the checkpoint does.
 
-Compiles `tests/csrc/planner_node.cpp`, once for a source and a torch.
+Builds `docs/examples/planner_cpp`.
 """
 
 import functools
-import hashlib
-import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from torch.utils import cpp_extension
 
 from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, save_policy
 from train_RL_agents import export
@@ -21,43 +19,38 @@ from train_RL_agents.policies.shield.acting import shield_agent
 from train_RL_agents.policies.shield.config import ShieldConfig
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCE = ROOT / "tests" / "csrc" / "planner_node.cpp"
-HEADER = SOURCE.with_name("sha256.h")
+EXAMPLE = ROOT / "docs" / "examples" / "planner_cpp"
 # torch advises against TorchScript, which deployed planners load.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
 
 @pytest.fixture(scope="module")
 def planner() -> Path:
-    """The program, compiled from the present source against the present torch."""
-    libraries = cpp_extension.library_paths()
-    command = [
-        *(os.environ.get("CXX", "g++"), "-std=c++20", "-O0"),
-        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
-        *(part for path in cpp_extension.include_paths() for part in ("-isystem", path)),
-        str(SOURCE),
-        *(part for path in libraries for part in (f"-L{path}", f"-Wl,-rpath,{path}")),
-        *("-ltorch", "-ltorch_cpu", "-lc10"),
-    ]
-    said = repr((command, torch.__version__)).encode()
-    digest = hashlib.sha256(said + SOURCE.read_bytes() + HEADER.read_bytes()).hexdigest()[:16]
-    folder = ROOT / "build" / "planner_node"
-    program = folder / f"planner_node-{digest}"
-    if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        for stale in folder.glob("planner_node-*"):
-            stale.unlink()
-        partial = folder / "partial"
-        compiled = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True)
-        assert compiled.returncode == 0, compiled.stderr
-        partial.rename(program)
-    return program
+    """The program, built by CMake as its CMakeLists.txt says; a second build compiles nothing."""
+    folder = ROOT / "build" / f"planner_cpp-{torch.__version__}"
+    cmake = (sys.executable, "-m", "cmake")
+    prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
+    flags = "-DCMAKE_CXX_FLAGS=-O0"
+    for step in (("-S", EXAMPLE, "-B", folder, prefix, flags), ("--build", folder)):
+        done = subprocess.run([*cmake, *step], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "planner"
 
 
 def run(program: Path, model: Path, lines: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [str(program), str(model)], input=lines, capture_output=True, text=True, timeout=120
     )
+
+
+def planned(program: Path, model: Path, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Return the actions that the planner prints for rows of these inputs, float64."""
+    table = torch.cat([part.flatten(1) for part in inputs], dim=1)
+    lines = "\n".join(" ".join(map(repr, row)) for row in table.tolist())
+    result = run(program, model, lines)
+    assert result.returncode == 0, result.stderr
+    actions = [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
+    return torch.tensor(actions, dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +73,7 @@ def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm,
         assert len(expected.unique()) > 1
     others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
     others += [noise] if agent.stochastic else []
-    table = torch.cat([part.flatten(1) for part in (*observation, *others)], dim=1)
-    lines = "\n".join(" ".join(map(repr, row)) for row in table.tolist())
-    result = run(planner, tmp_path / "policy.torchscript.pt", lines)
-    assert result.returncode == 0, result.stderr
-    actions = [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
-    found = torch.tensor(actions, dtype=torch.float64)
+    found = planned(planner, tmp_path / "policy.torchscript.pt", [*observation, *others])
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-12)
 
 
@@ -105,12 +93,7 @@ def test_the_shield_is_inside(planner, tmp_path, name):
     changed = (expected != agent.act(observation)).reshape(rows, -1).any(-1)
     assert 0 < changed.sum() < rows
     others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
-    table = torch.cat([part.flatten(1) for part in (*observation, *others)], dim=1)
-    lines = "\n".join(" ".join(map(repr, row)) for row in table.tolist())
-    result = run(planner, tmp_path / "policy.torchscript.pt", lines)
-    assert result.returncode == 0, result.stderr
-    actions = [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
-    found = torch.tensor(actions, dtype=torch.float64)
+    found = planned(planner, tmp_path / "policy.torchscript.pt", [*observation, *others])
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-9)
 
 
