@@ -19,7 +19,9 @@ CSRC := $(shell find marinenav_env/csrc -name '*.h' -o -name '*.cuh' -o -name '*
 # torch is installed first and alone, so that it can come from its own index; the rest finds it there.
 PIP := $(PY) -m pip --disable-pip-version-check install
 # As many processes as cores, each with one thread: threads that wait for each other lose more.
-PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+# tests/conftest.py says which file begins.
+PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile \
+	--no-loadscope-reorder
 # What was given last, read when a recipe runs.
 CHOSEN_PYTHON = $(or $(shell cat build/PYTHON),python3)
 CHOSEN_INDEX = $(shell cat build/TORCH_INDEX)

@@ -9,48 +9,52 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 
 SLOW = (
-    "tests/marinenav_env/kernel/test_core.py",
-    "tests/marinenav_env/test_adding_to_the_core.py::test_names",
-    "tests/marinenav_env/test_adding_to_the_core.py::test_the_punt",
-    "tests/marinenav_env/test_adding_to_the_core.py::test_the_tow",
-    "tests/scripts/bench/test_processes.py::test_the_script",
-    "tests/scripts/checks/test_fuzz.py::test_a_short_form",
-    "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
-    "tests/scripts/checks/test_kill_check.py::test_kills",
-    "tests/scripts/checks/test_mutants.py::test_a_mutant_is",
-    "tests/test_build.py",
-    "tests/test_cuda_objects.py",
-    "tests/test_examples.py::test_an_example",
-    "tests/test_makefile.py",
-    "tests/train_RL_agents/agents/test_adding_an_agent.py",
-    "tests/train_RL_agents/agents/test_small_problems.py",
     "tests/train_RL_agents/device/test_distributed.py::test_a_dying",
     "tests/train_RL_agents/device/test_distributed.py::test_a_signal",
     "tests/train_RL_agents/device/test_distributed.py::test_averages",
     "tests/train_RL_agents/device/test_distributed.py::test_two",
-    "tests/train_RL_agents/policies/test_export.py::test_the_published_planner",
-    "tests/train_RL_agents/policies/test_planner_cpp.py",
-    "tests/train_RL_agents/run/test_checkpoint.py::test_kill",
+    "tests/test_cuda_objects.py",
+    "tests/test_cuda_host.py",
     "tests/train_RL_agents/run/test_resume.py",
-    "tests/train_RL_agents/test_ranging.py::test_train",
+    "tests/train_RL_agents/agents/test_small_problems.py",
     "tests/train_RL_agents/test_train.py::test_a_resumed",
     "tests/train_RL_agents/test_train.py::test_a_setting",
     "tests/train_RL_agents/test_train.py::test_a_signal",
     "tests/train_RL_agents/test_train.py::test_a_sweep",
     "tests/train_RL_agents/test_train.py::test_sweep",
     "tests/train_RL_agents/test_train.py::test_tensorboard",
-    "tests/train_RL_agents/test_vessels.py::test_train",
+    "tests/marinenav_env/kernel/test_core.py",
+    "tests/train_RL_agents/policies/test_planner_cpp.py",
+    "tests/test_build.py",
     "tests/train_RL_agents/training/test_fake_gpu.py",
+    "tests/scripts/checks/test_fuzz.py::test_a_short_form",
+    "tests/train_RL_agents/agents/test_adding_an_agent.py",
+    "tests/scripts/checks/test_kill_check.py::test_kills",
+    "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
+    "tests/scripts/bench/test_processes.py::test_the_script",
+    "tests/test_examples.py::test_an_example",
+    "tests/marinenav_env/test_adding_to_the_core.py::test_names",
+    "tests/marinenav_env/test_adding_to_the_core.py::test_the_punt",
+    "tests/marinenav_env/test_adding_to_the_core.py::test_the_tow",
+    "tests/scripts/checks/test_mutants.py::test_a_mutant_is",
+    "tests/test_makefile.py",
+    "tests/train_RL_agents/policies/test_export.py::test_the_published_planner",
+    "tests/train_RL_agents/run/test_checkpoint.py::test_kill",
+    "tests/train_RL_agents/test_ranging.py::test_train",
+    "tests/train_RL_agents/test_vessels.py::test_train",
 )
-"""Beginnings of the names of tests that compile, train long or start processes; `make check` leaves
-them out. Every module has tests that remain."""
+"""Beginnings of the names of tests that compile, train long or start processes, the longest files
+first; `make check` leaves them out. Every module has tests that remain."""
+SLOW_FILES = list(dict.fromkeys(name.partition("::")[0] for name in SLOW))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `SLOW` lists."""
+    """Mark what `SLOW` lists, and begin with it: a long file that comes last leaves a core idle."""
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+    rank = {name: place for place, name in enumerate(SLOW_FILES)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
 
 
 def available_devices() -> list[str]:

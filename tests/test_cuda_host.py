@@ -17,8 +17,6 @@ from torch.utils import cpp_extension
 
 from tests import goldens
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = ROOT / "marinenav_env" / "csrc"
 STAND_INS = ROOT / "tests" / "csrc" / "host_cuda"

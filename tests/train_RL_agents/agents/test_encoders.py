@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from marinenav_env.envs.classic import CartPoleEnv
+from marinenav_env.envs.classic import CartPoleConfig, CartPoleEnv
 from marinenav_env.envs.spec import FlatObservation
 from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
@@ -58,7 +58,8 @@ def test_every_agent_learns_from_a_flat_observation(name):
 
 
 def test_an_agent_learns_in_the_second_environment():
-    env, agent = CartPoleEnv(WORLDS), make_agent("DQN", spec=CartPoleEnv.describe(None))
+    spec = CartPoleEnv.describe(CartPoleConfig())
+    env, agent = CartPoleEnv(WORLDS), make_agent("DQN", spec=spec)
     stepper = Stepper(env)
     stepper.reset()
     obs = stepper.now.obs
