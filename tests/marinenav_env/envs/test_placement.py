@@ -15,6 +15,7 @@ from scipy import stats
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.water import CurrentConfig
 from tests.marinenav_env.rollouts import same_bits
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "scenario_stats.json").read_text())
@@ -223,6 +224,17 @@ def test_cores_keep_their_distances(crowded):
     assert (meeting <= 0.8 * small / (2 * np.pi * 0.5) + 1e-12).all()
     assert opposite.sum() > 1000
     assert same.sum() > 1000
+
+
+def test_the_speed_between_cores_of_one_sense_is_a_parameter():
+    """At most 0.5 m/s: a core of 3 m/s at its edge keeps 6 m from another of its sense."""
+    config = EnvConfig(current=CurrentConfig(same_sense_speed=0.5))
+    cores = Stage(robots=1, vortices=8, buoys=0, min_distance_m=30.0)
+    vortex = place(cores, worlds=512, dtype=torch.float64, config=config).vortex
+    gamma = vortex[..., 2]
+    same = (gamma[:, :, None] * gamma[:, None, :] > 0) & ~np.eye(8, dtype=bool)
+    least = between(vortex, vortex)[same].min()
+    assert 6.0 <= least < 6.1
 
 
 def test_both_senses_of_rotation_are_as_likely(crowded):

@@ -43,6 +43,15 @@ def test_a_lagging_thrust_follows_what_it_is_told():
     assert env.state.thruster[:2, 0, 0].tolist() == pytest.approx([given, given], rel=1e-12)
 
 
+def test_the_thrust_of_a_robot_that_has_ended_rests():
+    env = lone_vessel(with_thrusters(lag=0.1))
+    full_ahead(env)
+    given = env.state.thruster[:2].clone()
+    env.state.status[0, 0] = 0
+    full_ahead(env)
+    assert torch.equal(env.state.thruster[:2], given)
+
+
 @pytest.mark.parametrize("side", [-1, 1])
 def test_a_lost_thruster_gives_nothing(side):
     """The other one pushes with 50 N, 1.25 m beside the middle."""

@@ -269,8 +269,9 @@ def test_gradients_are_clipped_per_group(agent):
     assert all(norm < 1.001 * limit for norm in seen.values())
 
 
-def test_without_a_limit_gradients_are_left_alone():
-    agent = make_agent("DQN", max_grad_norm=None)
+@pytest.mark.parametrize("limit", [None, 1e6])
+def test_gradients_below_the_limit_are_left_alone(limit):
+    agent = make_agent("DQN", max_grad_norm=limit)
     batch = random_batch(agent, 16)
     batch = batch._replace(weight=100.0 * batch.weight)
     computed, stepped = [], []

@@ -14,7 +14,13 @@ from tests.train_RL_agents.agent_samples import (
     random_batch,
     random_observation,
 )
-from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus, risk_level
+from train_RL_agents.agents.quantiles import (
+    QuantileConfig,
+    distort,
+    draw_taus,
+    midpoints,
+    risk_level,
+)
 from train_RL_agents.agents.registry import AGENTS
 
 QUANTILE_AGENTS = [n for n, kind in AGENTS.items() if issubclass(kind.Config, QuantileConfig)]
@@ -32,6 +38,10 @@ def test_drawn_fractions_are_uniform(shared):
     assert not torch.equal(draws[0], draws[1])
     if shared:
         assert torch.equal((8 * draws).floor(), torch.arange(8.0).expand(500, 8))
+
+
+def test_fixed_fractions_are_the_middles_of_equal_parts():
+    assert midpoints(4).tolist() == [0.125, 0.375, 0.625, 0.875]
 
 
 def test_the_adaptive_risk_level_is_the_closest_surface_distance_over_ten_metres():
