@@ -105,7 +105,7 @@ class VesselConfig(Settings):
         self.require(
             sway_yaw > (self.y_dot_r - moved) * (self.n_dot_v - moved),
             "x_g",
-            f"(mass * x_g)^2 = {moved**2:g} must be well below (mass - y_dot_v) * (izz - n_dot_r) ="
+            f"(mass * x_g)^2 = {moved * moved:g} must be well below (mass - y_dot_v) * (izz - n_dot_r) ="
             f" {sway_yaw:g}, or the mass matrix is singular or indefinite; izz is about the origin",
         )
         for name, damping, inertia in (
@@ -134,7 +134,8 @@ class VesselConfig(Settings):
     def top_yaw_rate(self) -> float:
         """Yaw rate at opposite full thrusts without sway, rad/s; infinite without damping."""
         lever = 0.5 * self.width * self.thruster_spread
-        strips = self.cross_flow * self.length**4 / 32.0  # of cross-flow, the integral of |x|^3
+        # The integral of |x|^3; as products, since powers of huge lengths raise an error.
+        strips = self.cross_flow * self.length * self.length * self.length * self.length / 32.0
         moment = lever * (self.max_thrust - self.min_thrust)
         return _balance(moment, -self.n_r, strips - self.n_rr, 0.0)
 

@@ -231,6 +231,7 @@ def test_a_name_stands_for_a_vessel_and_for_what_is_left_out():
         ({"name": "canoe"}, r"vessel\.name is 'canoe': choose one of"),
         ({"name": 3}, r"vessel\.name is 3"),
         ({"x_g": 3.0}, r"x_g is 3\.0: \(mass \* x_g\)\^2 = 1\.44e\+06 must be well below"),
+        ({"x_g": -1e300}, r"x_g is -1e\+300: \(mass \* x_g\)\^2 = inf must be well below"),
         ({"x_uuu": 1.0}, r"x_uuu is 1\.0: give 0\.0 or less"),
         ({"cross_flow": -1.0}, r"cross_flow is -1\.0: give 0\.0 or more"),
         ({"thruster_spread": 0.0}, r"thruster_spread is 0\.0: give more than 0\.0"),
@@ -240,6 +241,11 @@ def test_a_name_stands_for_a_vessel_and_for_what_is_left_out():
 def test_bad_vessels_are_refused(values, message):
     with pytest.raises(ConfigError, match=message):
         build(EnvConfig, {"vessel": values})
+
+
+def test_a_vessel_of_no_sensible_length_turns_at_some_rate():
+    assert VesselConfig(length=1e100, cross_flow=1.0).top_yaw_rate == pytest.approx(0.0, abs=1e-9)
+    assert VesselConfig(length=1e100).top_yaw_rate == VesselConfig().top_yaw_rate
 
 
 def test_a_name_alone_makes_no_other_vessel():
