@@ -106,7 +106,8 @@ class VesselConfig(Settings):
             sway_yaw > (self.y_dot_r - moved) * (self.n_dot_v - moved),
             "x_g",
             f"(mass * x_g)^2 = {moved * moved:g} must be well below (mass - y_dot_v) *"
-            f" (izz - n_dot_r) = {sway_yaw:g}, or the mass matrix is singular or indefinite; izz is about the origin",
+            f" (izz - n_dot_r) = {sway_yaw:g}, or the mass matrix is singular or indefinite; izz is"
+            " about the origin",
         )
         for name, damping, inertia in (
             ("x_u", self.x_u, self.mass - self.x_dot_u),
