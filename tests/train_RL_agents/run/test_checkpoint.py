@@ -95,6 +95,16 @@ def test_keeps_the_newest(tmp_path):
     assert newest(tmp_path) == first.path(30)
 
 
+def test_who_goes_back_to_a_checkpoint_keeps_it(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    for step in (10, 20, 30):
+        folder.save(step, STATE, wait=lambda: None)
+    (tmp_path / "half.tmp").touch()
+    folder.drop_after(20)
+    assert folder.steps() == [10, 20]
+    assert not (tmp_path / "half.tmp").exists()
+
+
 def test_a_checkpoint_counts_once_the_first_process_wrote_it(tmp_path):
     CheckpointFolder(tmp_path, rank=1).save(10, STATE, wait=lambda: None)
     assert CheckpointFolder(tmp_path).steps() == []
