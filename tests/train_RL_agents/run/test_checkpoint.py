@@ -96,7 +96,7 @@ def test_keeps_the_newest(tmp_path):
 
 
 def test_who_goes_back_to_a_checkpoint_keeps_it(tmp_path):
-    folder = CheckpointFolder(tmp_path)
+    folder = CheckpointFolder(tmp_path, keep=3)
     for step in (10, 20, 30):
         folder.save(step, STATE, wait=lambda: None)
     (tmp_path / "half.tmp").touch()
