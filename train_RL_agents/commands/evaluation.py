@@ -27,7 +27,7 @@ from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.progress import bar
 from train_RL_agents.policies.load import load_policy, read_policy
-from train_RL_agents.policies.shield.acting import describe_report, shield_agent
+from train_RL_agents.policies.shield.acting import describe_report, settings_in, shield_agent
 from train_RL_agents.policies.shield.config import read_shield
 
 EPISODES = 100
@@ -138,6 +138,9 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     agent.act_under(**risk)
     shield = read_shield(arguments.shield)
     evaluation = evaluation_for(arguments, agent, config)
+    guarded_config = config
+    if shield and arguments.scenario:
+        guarded_config = settings_in(config, find_scenarios(arguments.scenario))
     known = [f"{key} {value}" for key, value in origin.items() if value is not None]
     said = f"{path}: {', '.join([agent.name, *known])}"
     console.print(said, markup=False, highlight=False, soft_wrap=True)
@@ -145,7 +148,7 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     def run(
         act: Policy, title: str, recording: Recording | None = None
     ) -> tuple[Results, dict[str, Any] | None]:
-        guarded = shield_agent(agent, config, shield, act) if shield else None
+        guarded = shield_agent(agent, guarded_config, shield, act) if shield else None
         results = played(evaluation, guarded or act, title, recording)
         print_results(results, title, console)
         if guarded is None:

@@ -20,7 +20,7 @@ from train_RL_agents.evaluation.episodes import FIRST_WORLD, Policy, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
 from train_RL_agents.policies.load import load_policy
-from train_RL_agents.policies.shield.acting import ShieldedPolicy, shield_agent
+from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
 from train_RL_agents.policies.shield.config import ShieldConfig
 
 
@@ -93,6 +93,8 @@ def worlds_of(
     guarded = None
     if shield is not None:
         config = dataclasses.replace(config, env=env_config)
+        if arguments.scenario:
+            config = settings_in(config, find_scenarios(arguments.scenario))
         guarded = shield_agent(agent, config, shield, agent.act)
     act = functools.partial(steered, guarded or agent.act, others)
     return SteeredWorlds(env, act, labels, placed=bool(arguments.scenario), guarded=guarded)

@@ -7,12 +7,13 @@ docs/evaluation.md; angles are in degrees.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from train_RL_agents.evaluation.motion import FIELDS, Motion
+from train_RL_agents.evaluation.motion import Motion
 from train_RL_agents.evaluation.score import V1, Score
 
 NEVER = -1.0
@@ -45,26 +46,30 @@ def closest_approach(
         Fields of that shape. TCPA is negative where the two move apart; DCPA is then the distance
         now.
     """
-    squared_speed = dvx * dvx + dvy * dvy
+    squared_speed = torch.addcmul(dvx * dvx, dvy, dvy)
     moving = squared_speed > score.least_relative_speed**2
-    tcpa = -(dx * dvx + dy * dvy) / torch.where(moving, squared_speed, 1.0)
-    tcpa = torch.where(moving, tcpa, 0.0)
+    tcpa = -torch.addcmul(dx * dvx, dy, dvy) / torch.where(moving, squared_speed, math.inf)
     ahead = tcpa.clamp(min=0.0)
-    dcpa = length(dx + ahead * dvx, dy + ahead * dvy)
+    dcpa = length(torch.addcmul(dx, ahead, dvx), torch.addcmul(dy, ahead, dvy))
     return Approach(length(dx, dy), tcpa, dcpa)
 
 
 def length(x: Tensor, y: Tensor) -> Tensor:
     """Return the length of (x, y); `torch.hypot` takes several times as long on a CPU."""
-    return (x * x + y * y).sqrt()
+    return torch.addcmul(x * x, y, y).sqrt_()
 
 
 def least_distance(dx0: Tensor, dy0: Tensor, dx1: Tensor, dy1: Tensor) -> Tensor:
     """Return the least distance while a relative position moves straight from (0) to (1) [m]."""
-    ex, ey = dx1 - dx0, dy1 - dy0
-    share = -(dx0 * ex + dy0 * ey) / (ex * ex + ey * ey).clamp(min=1e-12)
-    share = share.clamp(0.0, 1.0)
-    return length(dx0 + share * ex, dy0 + share * ey)
+    return least_squared_distance(dx0, dy0, dx1 - dx0, dy1 - dy0).sqrt_()
+
+
+def least_squared_distance(dx: Tensor, dy: Tensor, ex: Tensor, ey: Tensor) -> Tensor:
+    """Return the square of the least distance while a position (dx, dy) moves by (ex, ey) [m^2]."""
+    squared_way = torch.addcmul(ex * ex, ey, ey).clamp_(min=1e-12)
+    share = torch.addcmul(dx * ex, dy, ey).div_(squared_way).neg_().clamp_(0.0, 1.0)
+    x, y = torch.addcmul(dx, share, ex), torch.addcmul(dy, share, ey)
+    return x.mul_(x).addcmul_(y, y)
 
 
 def wrap180(angle: Tensor) -> Tensor:
@@ -79,7 +84,8 @@ class Pairs(NamedTuple):
         first: [P] index of the one vessel.
         second: [P] index of the other.
         approach: the closest point of approach, fields [T, P, W].
-        passed: [T, P, W] least distance since the row before [m]; in row 0 the distance.
+        passed: [T, P, W] square of the least distance since the row before [m^2]; in row 0 that of
+            the distance.
         both: [T, P, W] bool, both are present.
     """
 
@@ -94,34 +100,48 @@ def pairs_of(motion: Motion, score: Score = V1) -> Pairs:
     """Return the geometry of all pairs."""
     robots = motion.x.shape[1]
     first, second = torch.triu_indices(robots, robots, 1, device=motion.x.device)
+    dx, dy, dvx, dvy = (
+        between(torch.subtract, field) for field in (motion.x, motion.y, motion.vx, motion.vy)
+    )
+    approach = closest_approach(dx, dy, dvx, dvy, score)
+    passed = torch.empty_like(dx)
+    passed[0] = approach.distance[0] ** 2
+    passed[1:] = least_squared_distance(dx[:-1], dy[:-1], dx.diff(dim=0), dy.diff(dim=0))
+    return Pairs(first, second, approach, passed, between(torch.logical_and, motion.present))
 
-    def between(field: Tensor) -> Tensor:
-        return field.index_select(1, second) - field.index_select(1, first)
 
-    dx, dy = between(motion.x), between(motion.y)
-    approach = closest_approach(dx, dy, between(motion.vx), between(motion.vy), score)
-    passed = least_distance(dx[:-1], dy[:-1], dx[1:], dy[1:])
-    passed = torch.cat((approach.distance[:1], passed))
-    both = motion.present.index_select(1, first) & motion.present.index_select(1, second)
-    return Pairs(first, second, approach, passed, both)
+def between(function: Callable[..., Tensor], field: Tensor) -> Tensor:
+    """Return a function [T, P, W] of a field [T, R, W] of the second and the first of all pairs."""
+    rows, robots, worlds = field.shape
+    out = field.new_empty(rows, robots * (robots - 1) // 2, worlds)
+    parts = out.split(list(range(robots - 1, 0, -1)), 1)
+    for own, part in enumerate(parts):
+        function(field[:, own + 1 :], field[:, own : own + 1], out=part)
+    return out
 
 
 def under_way(
-    motion: Motion, pairs: Pairs, hull_radius: float, score: Score = V1
+    motion: Motion, pairs: Pairs, speed: Tensor, hull_radius: float, score: Score = V1
 ) -> tuple[Tensor, Tensor]:
-    """Return which rows open an encounter, and which belong to one: both [T, P, W] bool."""
+    """Return which rows open an encounter, and which belong to one: both [T, P, W] bool.
+
+    Args:
+        motion: of the vessels.
+        pairs: of them.
+        speed: [T, R, W] of the vessels [m/s].
+        hull_radius: of every vessel [m].
+        score: the constants.
+    """
     distance, tcpa, dcpa = pairs.approach
-    fast = torch.hypot(motion.vx, motion.vy) >= score.min_speed
     seen = score.detection_range_m + hull_radius
-    could_open = (
-        pairs.both
-        & (distance <= seen)
-        & (tcpa > 0.0)
-        & (tcpa <= score.horizon_s)
-        & (dcpa - 2.0 * hull_radius <= score.separation_gaps[-1] * score.length_m)
-        & fast.index_select(1, pairs.first)
-        & fast.index_select(1, pairs.second)
-    )
+    could_open = between(torch.logical_and, motion.present & (speed >= score.min_speed))
+    for condition in (
+        distance <= seen,
+        tcpa > 0.0,
+        tcpa <= score.horizon_s,
+        dcpa <= score.separation_gaps[-1] * score.length_m + 2.0 * hull_radius,
+    ):
+        could_open &= condition
     receding = tcpa < 0.0
     stops = distance > score.release_ratio * seen
     stops[1:] |= receding[1:] & receding[:-1]
@@ -151,37 +171,57 @@ def find_encounters(motion: Motion, pairs: Pairs, hull_radius: float, score: Sco
         of its first action, at any time: ``action`` (decision, or `NEVER`), ``action_distance``,
         ``action_tcpa`` (or NaN). Metres, seconds, degrees.
     """
-    opening, inside = under_way(motion, pairs, hull_radius, score)
+    speed = torch.hypot(motion.vx, motion.vy)
+    opening, inside = under_way(motion, pairs, speed, hull_radius, score)
     order = (1, 2, 0)  # the rows of an encounter one after another
     pair, world, row = inside.permute(order).nonzero(as_tuple=True)
     flat = (row * inside.shape[1] + pair) * inside.shape[2] + world
-    starts = opening.take(flat)
+    opens = _taken(opening, flat)
+    starts = opens.nonzero().squeeze(1)
     rows = Rows(
         step=row.to(motion.x.dtype),
-        encounter=starts.cumsum(0) - 1,
-        starts=starts.nonzero().squeeze(1),
-        distance=pairs.approach.distance.take(flat),
-        tcpa=pairs.approach.tcpa.take(flat),
+        encounter=opens.cumsum(0) - 1,
+        starts=starts,
+        lengths=starts.diff(append=starts.new_full((1,), len(row))),
+        distance=_taken(pairs.approach.distance, flat),
+        tcpa=_taken(pairs.approach.tcpa, flat),
     )
-    passed = torch.where(starts, rows.distance, pairs.passed.take(flat))
+    passed = torch.where(opens, rows.distance, _taken(pairs.passed, flat).sqrt_())
+    least = rows.reduce(rows.distance, "min")
+    closest = rows.first(rows.distance == rows.spread(least))
     common = {
-        "world": world[rows.starts],
-        "distance0": rows.distance[rows.starts],
-        "tcpa0": rows.tcpa[rows.starts],
-        "least_distance": rows.reduce(passed, "amin"),
-        "start": rows.step[rows.starts],
-        "end": rows.reduce(rows.step, "amax"),
+        "world": world[starts],
+        "distance0": rows.distance[starts],
+        "tcpa0": rows.tcpa[starts],
+        "least_distance": rows.reduce(passed, "min"),
+        "closest_distance": least,
+        "start": rows.step[starts],
+        "closest": closest,
+        "end": rows.step[starts + rows.lengths - 1],
     }
     vessels = [side.index_select(0, pair) for side in (pairs.first, pairs.second)]
-    states = []
-    for vessel in vessels:
-        place = (row * motion.x.shape[1] + vessel) * motion.x.shape[2] + world
-        states.append([field.take(place) for field in motion[: len(FIELDS)]])
+    robots, worlds = motion.x.shape[1:]
+    places = [(row * robots + vessel).mul_(worlds).add_(world) for vessel in vessels]
+    ends = {"0": starts, "_closest": rows.at(closest)}
+    bearings = {
+        name: _bearings(motion, *(place[at] for place in places)) for name, at in ends.items()
+    }
+    heading = torch.rad2deg(motion.heading)
+    until = rows.step <= rows.spread(closest)
+    early = until & (rows.tcpa > score.stage_4_s)
     sides = []
     for own, other in ((0, 1), (1, 0)):
-        numbers = {"own": vessels[own][rows.starts], "other": vessels[other][rows.starts]}
-        sides.append(common | numbers | _own_side(rows, states[own], states[other], score))
+        numbers = {"own": vessels[own][starts], "other": vessels[other][starts]}
+        for name, angles in bearings.items():
+            numbers |= {f"beta{name}": angles[own], f"alpha{name}": angles[other]}
+        turned, sailed = _taken(heading, places[own]), _taken(speed, places[own])
+        sides.append(common | numbers | _actions(rows, turned, sailed, until, early, score))
     return {name: torch.cat([side[name] for side in sides]) for name in sides[0]}
+
+
+def _taken(field: Tensor, places: Tensor) -> Tensor:
+    """Return the values of a field at flat places [N]; `Tensor.take` takes twice as long."""
+    return field.reshape(-1).index_select(0, places)
 
 
 class Rows(NamedTuple):
@@ -191,6 +231,7 @@ class Rows(NamedTuple):
         step: [N] decisions since the reset.
         encounter: [N] its number.
         starts: [E] the first row of each.
+        lengths: [E] how many each has.
         distance: [N] m.
         tcpa: [N] s.
     """
@@ -198,69 +239,82 @@ class Rows(NamedTuple):
     step: Tensor
     encounter: Tensor
     starts: Tensor
+    lengths: Tensor
     distance: Tensor
     tcpa: Tensor
 
-    def reduce(self, values: Tensor, by: str, among: Tensor | None = None) -> Tensor:
-        """Return the largest or least value of each encounter [E], ``by`` "amax" or "amin".
+    def reduce(self, values: Tensor, by: str) -> Tensor:
+        """Return the "max" or "min" of the values [N] of each encounter [E]."""
+        return torch.segment_reduce(values, by, lengths=self.lengths, unsafe=True)
 
-        Args:
-            values: [N].
-            by: the reduction.
-            among: [N] bool, the rows that count; with none of them the result is infinite.
-        """
-        nothing = -math.inf if by == "amax" else math.inf
-        values = values if among is None else torch.where(among, values, nothing)
-        out = values.new_full((len(self.starts),), nothing)
-        return out.scatter_reduce_(0, self.encounter, values, by)
+    def spread(self, values: Tensor) -> Tensor:
+        """Return values [E] of the encounters in their rows [N]."""
+        return values.index_select(0, self.encounter)
 
     def first(self, among: Tensor) -> Tensor:
-        """Return the first row of each encounter among [N] bool, or N where there is none."""
-        number = torch.arange(len(among), device=among.device)
-        number = torch.where(among, number, len(among))
-        out = number.new_full((len(self.starts),), len(among))
-        return out.scatter_reduce_(0, self.encounter, number, "amin")
+        """Return the first step of each encounter among [N] bool, infinite where there is none."""
+        return self.reduce(torch.where(among, self.step, math.inf), "min")
+
+    def at(self, step: Tensor) -> Tensor:
+        """Return the row of each encounter [E] at its step [E]."""
+        return self.starts + (step - self.step[self.starts]).long()
 
 
-def _own_side(rows: Rows, own: list[Tensor], other: list[Tensor], score: Score) -> Columns:
-    """Return the columns of one vessel of each encounter, from states [N] in order of FIELDS."""
-    step, encounter = rows.step, rows.encounter
-    x, y, heading, vx, vy = own
-    dx, dy = other[0] - x, other[1] - y
-    beta, alpha = bearing(vx, vy, dx, dy), bearing(other[3], other[4], -dx, -dy)
-    heading, speed = torch.rad2deg(heading), torch.hypot(vx, vy)
-    turn = wrap180(heading - heading[rows.starts][encounter])
-    loss = 1.0 - speed / speed[rows.starts][encounter]
+def _actions(
+    rows: Rows, heading: Tensor, speed: Tensor, until: Tensor, early: Tensor, score: Score
+) -> Columns:
+    """Return what one vessel of each encounter did.
 
-    least = rows.reduce(rows.distance, "amin")
-    closest = rows.first(rows.distance == least[encounter])
-    until = step <= step[closest][encounter]
-    early = until & (rows.tcpa > score.stage_4_s)
+    Args:
+        rows: of all encounters.
+        heading: [N] of the vessel [deg].
+        speed: [N] of the vessel [m/s].
+        until: [N] bool, up to the closest decision.
+        early: [N] bool, of those the ones while TCPA > 4 s.
+        score: the constants.
+    """
+    turn = wrap180(heading - rows.spread(heading[rows.starts]))
+    loss = 1.0 - speed / rows.spread(speed[rows.starts])
 
-    def largest_turn(among: Tensor) -> Tensor:
-        right = rows.reduce(turn, "amax", among).clamp(min=0.0)
-        left = rows.reduce(turn, "amin", among).clamp(max=0.0)
-        return torch.where(right >= -left, right, left)
+    # At the start both are 0, and so may be the rows that do not count.
+    def extremes(among: Tensor) -> tuple[Tensor, Tensor]:
+        counted = turn * among
+        return rows.reduce(counted, "max"), rows.reduce(counted, "min")
 
-    acts = (turn.abs() >= score.turn_noticed) | (loss >= score.loss_noticed)
-    action = rows.first(acts)
-    acted, at = action < len(acts), action.clamp(max=max(len(acts) - 1, 0))
+    before, after = extremes(early), extremes(until & ~early)
+    whole = torch.maximum(before[0], after[0]), torch.minimum(before[1], after[1])
+    action = rows.first((turn.abs() >= score.turn_noticed) | (loss >= score.loss_noticed))
+    acted = action.isfinite()
+    at = rows.at(torch.where(acted, action, rows.step[rows.starts]))
     return {
-        "beta0": beta[rows.starts],
-        "alpha0": alpha[rows.starts],
-        "closest": step[closest],
-        "closest_distance": least,
-        "beta_closest": beta[closest],
-        "alpha_closest": alpha[closest],
-        "turn": largest_turn(until),
-        "loss": rows.reduce(loss, "amax", until),
-        "early_turn": largest_turn(early),
-        "early_loss": rows.reduce(loss, "amax", early).clamp(min=0.0),
-        "late_turn": largest_turn(until & ~early),
-        "action": torch.where(acted, step[at], NEVER),
+        "turn": _larger(*whole),
+        "loss": rows.reduce(loss * until, "max"),
+        "early_turn": _larger(*before),
+        "early_loss": rows.reduce(loss * early, "max"),
+        "late_turn": _larger(*after),
+        "action": torch.where(acted, action, NEVER),
         "action_distance": torch.where(acted, rows.distance[at], math.nan),
         "action_tcpa": torch.where(acted, rows.tcpa[at], math.nan),
     }
+
+
+def _larger(right: Tensor, left: Tensor) -> Tensor:
+    return torch.where(right >= -left, right, left)
+
+
+def _bearings(motion: Motion, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the bearing of either vessel from the other's course, [E] and [E].
+
+    Args:
+        motion: of all vessels.
+        first: [E] place of the one vessel in the flat fields of the motion.
+        second: [E] place of the other.
+    """
+    fields = motion.x, motion.y, motion.vx, motion.vy
+    x, y, vx, vy = (_taken(field, first) for field in fields)
+    x_2, y_2, vx_2, vy_2 = (_taken(field, second) for field in fields)
+    dx, dy = x_2 - x, y_2 - y
+    return bearing(vx, vy, dx, dy), bearing(vx_2, vy_2, -dx, -dy)
 
 
 def bearing(vx: Tensor, vy: Tensor, dx: Tensor, dy: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -13,14 +13,14 @@ from train_RL_agents.evaluation.encounters import (
     Columns,
     Pairs,
     find_encounters,
-    least_distance,
+    least_squared_distance,
     length,
     pairs_of,
 )
-from train_RL_agents.evaluation.motion import Motion
+from train_RL_agents.evaluation.motion import Motion, sizes_of
 from train_RL_agents.evaluation.score import V1, Score
 
-CHUNK = 300_000
+CHUNK = 600_000
 """Decisions times pairs, of vessels or of vessels and buoys, that are looked at together."""
 
 
@@ -50,8 +50,7 @@ class Measures(NamedTuple):
         number = worlds.cumsum(0) - 1
 
         def chosen(columns: Columns) -> Columns:
-            kept = worlds[columns["world"]]
-            part = {name: column[kept] for name, column in columns.items()}
+            part = _rows(columns, worlds[columns["world"]].nonzero().squeeze(1))
             return part | {"world": number[part["world"]]}
 
         return self._replace(
@@ -66,8 +65,7 @@ class Measures(NamedTuple):
 
         def renumbered(columns: Columns) -> Columns:
             world = number[columns["world"]]
-            rows = world.argsort(stable=True)
-            return {name: column[rows] for name, column in (columns | {"world": world}).items()}
+            return _rows(columns | {"world": world}, world.argsort(stable=True))
 
         return self._replace(
             vessels=renumbered(self.vessels), encounters=renumbered(self.encounters)
@@ -77,13 +75,16 @@ class Measures(NamedTuple):
         """Return the measures of the robots [R, W] bool, which meet the others as before."""
 
         def chosen(columns: Columns, robot: Tensor) -> Columns:
-            kept = robots[robot.long(), columns["world"]]
-            return {name: column[kept] for name, column in columns.items()}
+            return _rows(columns, robots[robot.long(), columns["world"]].nonzero().squeeze(1))
 
         return self._replace(
             vessels=chosen(self.vessels, self.vessels["robot"]),
             encounters=chosen(self.encounters, self.encounters["own"]),
         )
+
+
+def _rows(columns: Columns, rows: Tensor) -> Columns:
+    return {name: column.index_select(0, rows) for name, column in columns.items()}
 
 
 def measure(
@@ -107,14 +108,8 @@ def measure(
     """
     measured = []
     for group, whole in groups:
-        robots = whole.x.shape[1]
-        size = len(whole.x) * max(robots * (robots - 1) // 2, robots * buoys.shape[1], 1)
-        step = max(CHUNK // size, 1)
-        for start in range(0, len(group), step):
-            worlds = group[start : start + step]
-            motion = Motion(*(field[..., start : start + step] for field in whole))
+        for worlds, motion, there in _chunks(group, whole, buoys):
             pairs = pairs_of(motion, score)
-            there = buoys.index_select(-1, worlds)
             rows = measure_vessels(motion, pairs, there, hull_radius, decision_time, score)
             robot, world = motion.present[0].nonzero(as_tuple=True)
             rows |= {name: field.index_select(-1, worlds) for name, field in vessels.items()}
@@ -132,13 +127,35 @@ def measure(
     )
 
 
+def _chunks(group: Tensor, whole: Motion, buoys: Tensor) -> Iterator[tuple[Tensor, Motion, Tensor]]:
+    """Yield worlds of a group, their motion and buoys, without what none of them has.
+
+    The last rows, vessels and buoys of the fullest world are the last ones.
+
+    Args:
+        group: [N] the worlds.
+        whole: their motion.
+        buoys: [3, B, W] of all worlds.
+    """
+    rows, robots = whole.present.shape[:2]
+    slots = buoys.shape[1]
+    step = max(CHUNK // (rows * max(robots * (robots - 1) // 2, robots * slots, 1)), 1)
+    there = buoys[2].index_select(-1, group) > 0.0
+    sizes = sizes_of(whole.present[0], there, whole.present.any(1))
+    for start in range(0, len(group), step):
+        chosen = slice(start, start + step)
+        robots, slots, rows = sizes[:, chosen].amax(1).clamp(min=1).tolist()
+        motion = Motion(*(field[:rows, :robots, chosen].contiguous() for field in whole))
+        yield group[chosen], motion, buoys[:, :slots].index_select(-1, group[chosen])
+
+
 def _to_host(parts: tuple[Columns, ...]) -> Columns:
     """Return parts of columns as whole ones on the host, in float64, in the order of worlds."""
     whole = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-    packed = torch.stack([column.double() for column in whole.values()]).cpu()
-    packed = packed[:, packed[list(whole).index("world")].argsort(stable=True)]
-    columns = dict(zip(whole, packed, strict=True))
-    return columns | {"world": columns["world"].long()}
+    columns = _rows(whole, whole["world"].argsort(stable=True))
+    packed = torch.stack([column.double() for column in columns.values()]).cpu()
+    table = dict(zip(columns, packed, strict=True))
+    return table | {"world": table["world"].long()}
 
 
 def measure_vessels(
@@ -164,15 +181,20 @@ def measure_vessels(
 
 
 def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float, score: Score) -> Columns:
-    gap = torch.where(pairs.both, pairs.passed, math.inf).amin(0) - 2.0 * hull_radius
+    least = torch.where(pairs.both, pairs.passed, math.inf).amin(0).sqrt_()
+    ends = [
+        torch.where(_at(pairs.both, row), _at(pairs.approach.distance, row), math.inf)
+        for row in (last_row[pairs.first], last_row[pairs.second])
+    ]
+    # Rounding leaves no gap larger than that at an end.
+    gap = torch.minimum(least, torch.minimum(*ends)) - 2.0 * hull_radius
+    end = torch.cat(ends) - 2.0 * hull_radius
     near = (gap > 0.0) & (gap <= score.near_miss * score.length_m)
-    distance = torch.where(pairs.both, pairs.approach.distance, math.inf)
-    end = torch.cat([_at(distance, last_row[side]) for side in (pairs.first, pairs.second)])
     sides = torch.cat((pairs.first, pairs.second)).unsqueeze(1).expand_as(end)
     alone = gap.new_full(last_row.shape, math.inf)
     return {
         "gap_vessel": alone.scatter_reduce(0, sides, torch.cat((gap, gap)), "amin"),
-        "end_vessel": alone.scatter_reduce(0, sides, end - 2.0 * hull_radius, "amin"),
+        "end_vessel": alone.scatter_reduce(0, sides, end, "amin"),
         "near_vessel": torch.zeros_like(alone).scatter_add_(
             0, sides, torch.cat((near, near)).to(alone)
         ),
@@ -186,17 +208,24 @@ def _among_buoys(
     worlds = (buoys[2] > 0.0).any(0).nonzero().squeeze(1)
     if not len(worlds):
         return {"gap_buoy": alone, "end_buoy": alone, "near_buoy": torch.zeros_like(alone)}
-    motion, last_row = motion.of_worlds(worlds), last_row.index_select(1, worlds)
+    if len(worlds) < buoys.shape[-1]:
+        motion, last_row = motion.of_worlds(worlds), last_row.index_select(1, worlds)
     x, y, radius = buoys.index_select(-1, worlds)
+    there, reach = radius > 0.0, radius + hull_radius
     dx, dy = x - motion.x.unsqueeze(2), y - motion.y.unsqueeze(2)  # [T, R, B, W]
-    there = motion.present.unsqueeze(2) & (radius > 0.0)
-    distance = length(dx, dy)
-    passed = torch.cat((distance[:1], least_distance(dx[:-1], dy[:-1], dx[1:], dy[1:])))
-    reach = radius + hull_radius
-    gap = torch.where(there, passed - reach, math.inf).amin(0)
+    ways = (-field.diff(dim=0).unsqueeze(2) for field in (motion.x, motion.y))
+    passed = least_squared_distance(dx[:-1], dy[:-1], *ways)
+    passed = torch.where(motion.present[1:].unsqueeze(2), passed, math.inf)
+    first = torch.where(motion.present[0].unsqueeze(1), dx[0] ** 2 + dy[0] ** 2, math.inf)
+    least = torch.cat((first.unsqueeze(0), passed)).amin(0).sqrt_()
+    last = last_row.unsqueeze(1).expand_as(least)
+    end = length(_at(dx, last), _at(dy, last))
+    end = torch.where(_at(motion.present, last_row).unsqueeze(1), end, math.inf)
+    gap, end = (
+        torch.where(there, distance - reach, math.inf)
+        for distance in (torch.minimum(least, end), end)
+    )
     near = (gap > 0.0) & (gap <= score.near_miss_buoy * score.length_m)
-    end = torch.where(there, distance - reach, math.inf)
-    end = _at(end, last_row.unsqueeze(1).expand_as(gap))
     return {
         "gap_buoy": alone.index_copy(1, worlds, gap.amin(1)),
         "end_buoy": alone.index_copy(1, worlds, end.amin(1)),

@@ -175,7 +175,24 @@ def t_quantile(degrees: int) -> float:
     return float(stats.t.ppf(0.975, degrees))
 
 
+NORMAL_QUANTILE = float(stats.norm.ppf(0.975))
+
+
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95% Wilson score interval of a share (Wilson 1927)."""
-    interval = stats.binomtest(successes, trials).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)
+    """Return the 95% Wilson score interval of a share (Wilson 1927).
+
+    Raises:
+        ValueError: there are no trials, or not as many as successes.
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise ValueError(
+            f"{successes} successes of {trials} trials: give 1 trial or more, and no more successes"
+        )
+    share = successes / trials
+    scale = 2.0 * (trials + NORMAL_QUANTILE**2)
+    centre = (2.0 * successes + NORMAL_QUANTILE**2) / scale
+    spread = 4.0 * successes * (1.0 - share) + NORMAL_QUANTILE**2
+    half = NORMAL_QUANTILE / scale * math.sqrt(spread)
+    low = centre - half if successes > 0 else 0.0
+    high = centre + half if successes < trials else 1.0
+    return low, high

@@ -74,6 +74,29 @@ def test_worlds_are_measured_alone():
                 assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name
 
 
+def test_fuller_worlds_change_nothing_in_others():
+    """A chunk holds the rows, vessels and buoys of its fullest world."""
+    ships = [vessel((0, 0), 0, 2.5), PARTNER, vessel((20, 20), -90, 2.0)]
+    whole = motion_of(ships, 40)
+    present = whole.present.repeat(1, 1, 3)
+    present[:, 2, 0] = False
+    present[30:, :, 2] = False
+    motion = Motion(*(field.repeat(1, 1, 3) for field in whole[:-1]), present)
+    buoys = torch.ones(3, 2, 3, dtype=torch.float64)
+    buoys[2, 1, 0] = 0.0
+    scales = {"hull_radius": 2.8, "decision_time": 0.5}
+    together = measure([(torch.arange(3), motion)], buoys, **scales)
+    for world, (rows, robots, slots) in enumerate([(41, 2, 1), (41, 3, 2), (30, 3, 2)]):
+        part = Motion(*(field[:rows, :robots, world : world + 1] for field in motion))
+        there = buoys[:, :slots, world : world + 1]
+        alone = measure([(torch.tensor([0]), part)], there, **scales)
+        same = together.of_worlds(torch.arange(3) == world)
+        for columns, others in zip(alone[1:3], same[1:3], strict=True):
+            assert len(columns["world"])
+            for name, column in columns.items():
+                assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name
+
+
 def numbers(*values):
     return [torch.tensor([value], dtype=torch.float64) for value in values]
 

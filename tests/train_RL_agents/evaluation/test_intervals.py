@@ -17,6 +17,18 @@ def test_wilson_interval_of_ten(successes, low, high):
     assert wilson_interval(successes, 10) == pytest.approx((low, high), abs=1e-4)
 
 
+@pytest.mark.parametrize("counts", [(0, 0), (3, 2), (-1, 2)])
+def test_wilson_interval_of_no_share(counts):
+    with pytest.raises(ValueError, match="give 1 trial or more"):
+        wilson_interval(*counts)
+
+
+def test_wilson_intervals_are_those_of_scipy():
+    for successes in range(301):
+        low, high = stats.binomtest(successes, 300).proportion_ci(method="wilson")
+        assert wilson_interval(successes, 300) == pytest.approx((low, high), rel=1e-12)
+
+
 @pytest.mark.parametrize(("first", "second", "p"), [(0, 0, 1.0), (5, 5, 1.0), (0, 8, 2 / 2**8)])
 def test_mcnemar(first, second, p):
     assert mcnemar(first, second) == pytest.approx(p)

@@ -52,8 +52,15 @@ class Settings(NamedTuple):
 
 PUBLISHED = Settings(headings=144, horizon_s=60.0, encounter_m=20.0)
 """Headings, horizon and distance as of the implementation and the paper; the rest is scaled."""
-TUNED = Settings(speed=1.5, margin_m=3.0, horizon_s=20.0, encounter_m=20.0)
-"""The best of five tried."""
+TUNED = Settings(
+    speed=1.5,
+    factors=(1.0, 0.66, 0.33, 0.0),
+    horizon_s=20.0,
+    encounter_m=20.0,
+    margin_m=6.0,
+    rule_cost=1.0,
+)
+"""The best of a search for success (docs/diary.md): it may stop, and rules weigh little."""
 
 
 def kuwata(observation: Observation, settings: Settings = TUNED) -> Tensor:

@@ -22,7 +22,7 @@ TOLERANCE = 1e-5  # m/s
 
 
 class Settings(NamedTuple):
-    """The best of some 40 tried on this vessel, which follows a velocity seconds late.
+    """The best of a search (docs/diary.md) on this vessel, which follows a velocity seconds late.
 
     Attributes:
         speed: preferred [m/s].
@@ -32,15 +32,15 @@ class Settings(NamedTuple):
         share: of the avoidance that the vessel takes upon itself.
     """
 
-    speed: float = 1.0
-    horizon_s: float = 10.0
-    static_horizon_s: float = 20.0
-    margin_m: float = 2.5
+    speed: float = 1.5
+    horizon_s: float = 5.0
+    static_horizon_s: float = 10.0
+    margin_m: float = 4.5
     share: float = 0.5
 
 
 TUNED = Settings()
-PLAIN = Settings(speed=2.5, static_horizon_s=10.0, margin_m=0.0)
+PLAIN = Settings(speed=2.5, horizon_s=10.0, margin_m=0.0)
 """As in the examples of the authors' library: one horizon, no margin."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
+from train_RL_agents.evaluation.scenarios.schema import Scenario
 from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.shield import Shield
 
@@ -107,8 +109,12 @@ def shield_agent(
     return ShieldedPolicy(act, env, shield, discrete=agent.discrete, device=agent.device)
 
 
-def check_guarded(config: TrainConfig) -> EnvConfig:
+def check_guarded(config: TrainConfig, where: str = "") -> EnvConfig:
     """Return the environment of a policy that a shield can guard.
+
+    Args:
+        config: of the policy.
+        where: begins an error's text.
 
     Raises:
         ConfigError: it observes several decisions, is of another task, or its vessels can look as
@@ -121,14 +127,42 @@ def check_guarded(config: TrainConfig) -> EnvConfig:
     if not isinstance(config.env, EnvConfig):
         raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
     vessel, buoy = config.env.vessel, config.env.scenario.buoy_radius_max
-    smallest = vessel.radius * (2.0 * config.env.perception.radius_mean_ratio - 1.0)
+    ratio = config.env.perception.radius_mean_ratio
+    smallest = vessel.radius * (2.0 * ratio - 1.0)
     if smallest <= buoy:
         raise ConfigError(
-            f"vessel.radius is {vessel.radius:.2f}: with noise a vessel {vessel.name!r} looks as"
-            f" small as {smallest:.2f} m, and the shield tells vessels from buoys of {buoy} m by"
-            " their size; give smaller buoys, or leave the shield out"
+            f"{where}vessel.radius is {vessel.radius:.2f}: with noise (perception.radius_mean_ratio"
+            f" {ratio}) a vessel {vessel.name!r} looks as small as {smallest:.2f} m, and the shield"
+            f" tells vessels from buoys of {buoy} m by their size; give smaller buoys or a larger"
+            " ratio, or leave the shield out"
         )
     return config.env
+
+
+def settings_in(config: TrainConfig, scenarios: Sequence[Scenario]) -> TrainConfig:
+    """Return settings whose shield knows the largest buoy of some scenarios.
+
+    Nothing else of a scenario enters a shield's plans, which are of calm water and of a vessel as
+    it is built.
+
+    Args:
+        config: of the policy.
+        scenarios: in which it acts; each may have a sensor of its own.
+
+    Raises:
+        ConfigError: in one of them the shield cannot guard; names the scenario.
+    """
+    env = config.env
+    if not isinstance(env, EnvConfig):
+        return config
+    radii = [buoy.radius for scenario in scenarios for buoy in scenario.buoys]
+    largest = max([env.scenario.buoy_radius_max, *radii])
+    placed = dataclasses.replace(env.scenario, buoy_radius_max=largest)
+    env = dataclasses.replace(env, scenario=placed)
+    for scenario in scenarios:
+        played = dataclasses.replace(config, env=scenario.env_config(env))
+        check_guarded(played, f"scenario {scenario.name!r}: ")
+    return dataclasses.replace(config, env=env)
 
 
 def describe_report(report: dict[str, Any]) -> str:

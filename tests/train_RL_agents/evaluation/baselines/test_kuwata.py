@@ -21,7 +21,7 @@ def costs(entry, *candidates, velocity=(2.5, 0.0), **settings):
         objects_of(observation, HULL.radius),
         observation.ego[..., 2:4],
         torch.stack((speed * course.cos(), speed * course.sin()), -1).unsqueeze(0),
-        kuwata.TUNED._replace(horizon_s=8.0, encounter_m=9.6, margin_m=1.0, **settings),
+        kuwata.Settings(**settings),
     )
     return found[0].tolist()
 

@@ -8,17 +8,19 @@ import pytest
 import torch
 from torch import nn
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
+from scripts import episode
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate
 from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel
 from train_RL_agents.policies.interface import acting_network
 from train_RL_agents.policies.load import load_policy
-from train_RL_agents.policies.shield.acting import ShieldedPolicy, shield_agent
+from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
 from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.scene import start
@@ -267,6 +269,48 @@ def test_evaluate_takes_a_shield(tmp_path, capsys, short_evaluations):
     for setting in ("margin=1", "margin_m=-1", "hold_s=3"):
         assert evaluate.main([*arguments, setting]) == 1
         assert setting.split("=")[0] in capsys.readouterr().err
+
+
+def scene(name, **settings):
+    """A scenario of one vessel and a buoy."""
+    return Scenario(
+        name=name,
+        vessels=(Vessel(start=(0.0, 0.0), goal=(30.0, 0.0)),),
+        buoys=(Buoy(position=(15.0, 0.0), radius=settings.pop("radius", 1.0)),),
+        **settings,
+    )
+
+
+def test_it_knows_the_largest_buoy_of_scenarios(tmp_path):
+    save_policy(tmp_path / "policy.pt", "DQN")
+    _, config = load_policy(tmp_path / "policy.pt")
+    assert settings_in(config, [scene("plain")]) == config
+    followed = settings_in(config, [scene("plain"), scene("large", radius=1.5)])
+    assert Shield(Constant(7), followed.env, ShieldConfig(), discrete=True).buoy_radius == 1.5
+
+
+@pytest.mark.parametrize(
+    "settings", [{"radius": 2.0}, {"perception": PerceptionConfig(radius_mean_ratio=0.6)}]
+)
+def test_a_scenario_in_which_vessels_look_like_buoys_is_refused(tmp_path, settings):
+    save_policy(tmp_path / "policy.pt", "DQN")
+    _, config = load_policy(tmp_path / "policy.pt")
+    with pytest.raises(ConfigError, match=r"scenario 'odd': .*radius_mean_ratio.*smaller buoys"):
+        settings_in(config, [scene("odd", **settings)])
+
+
+@pytest.mark.parametrize("command", [evaluate.main, episode.main])
+def test_commands_refuse_such_a_scenario(tmp_path, capsys, command):
+    save_policy(tmp_path / "policy.pt", "DQN")
+    path = tmp_path / "odd.yaml"
+    path.write_text(
+        "name: odd\nvessels: [{start: [0, 0], goal: [30, 0]}]\n"
+        "perception: {radius_mean_ratio: 0.6}\n"
+    )
+    before = ["record", "--output", str(tmp_path)] if command is episode.main else []
+    policy = ["--checkpoint", str(tmp_path / "policy.pt"), "--scenario", str(path)]
+    assert command([*before, *policy, "--episodes", "1", "--shield"]) == 1
+    assert "scenario 'odd'" in capsys.readouterr().err
 
 
 def test_policies_with_a_memory_are_refused(tmp_path):
