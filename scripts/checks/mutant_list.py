@@ -273,7 +273,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ),
     ): (
         ("tcpa.clamp(min=0.0)", "tcpa"),
-        ("share.clamp(0.0, 1.0)", "share.clamp(0.0)"),
+        (".neg_().clamp_(0.0, 1.0)", ".neg_().clamp_(0.0)"),
         ("receding[1:] & receding[:-1]", "receding[1:]"),
         ("right >= -left", "right >= left"),
     ),
