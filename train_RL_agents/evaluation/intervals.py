@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-from scipy import stats
+from scipy import special
 from torch import Tensor
 
 from train_RL_agents.metrics.reductions import wilson_interval
@@ -46,7 +46,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
         only_second: worlds in which the second alone did.
     """
     either = only_first + only_second
-    return float(stats.binomtest(only_first, either).pvalue) if either else 1.0
+    return min(1.0, 2.0 * float(special.bdtr(min(only_first, only_second), either, 0.5)))
 
 
 class WorldBootstrap:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy import special  # scipy.stats takes a second to import
 from torch import Tensor
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -172,10 +172,10 @@ def _quantile_names() -> list[str]:
 
 def t_quantile(degrees: int) -> float:
     """Return the 97.5% quantile of Student's t distribution."""
-    return float(stats.t.ppf(0.975, degrees))
+    return float(special.stdtrit(degrees, 0.975))
 
 
-NORMAL_QUANTILE = float(stats.norm.ppf(0.975))
+NORMAL_QUANTILE = float(special.ndtri(0.975))
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
