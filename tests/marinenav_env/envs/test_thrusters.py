@@ -8,6 +8,7 @@ import torch
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.scenarios import Stage
 from marinenav_env.faults import ThrusterConfig
 from tests.marinenav_env.rollouts import SPARSE, lone_vessel
 
@@ -22,7 +23,8 @@ def with_thrusters(**values) -> EnvConfig:
 def full_ahead(env: MarineNavEnv) -> None:
     """A decision at the greatest rate of both thrusts."""
     out = env.make_buffers()
-    env.step_into(torch.ones(env.worlds, env.robots, 2, dtype=env.real_dtype), out, out)
+    ahead = torch.ones(env.worlds, env.robots, 2, dtype=env.real_dtype, device=env.device)
+    env.step_into(ahead, out, out)
 
 
 def field(env: MarineNavEnv, name: str) -> float:
@@ -43,13 +45,18 @@ def test_a_lagging_thrust_follows_what_it_is_told():
     assert env.state.thruster[:2, 0, 0].tolist() == pytest.approx([given, given], rel=1e-12)
 
 
-def test_the_thrust_of_a_robot_that_has_ended_rests():
-    env = lone_vessel(with_thrusters(lag=0.1))
+def test_the_thrust_of_a_robot_that_has_ended_rests(device):
+    """Beside one under way, with which it shares a register of the CPU."""
+    alone = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
+    env = MarineNavEnv(2, stages=(alone,), config=with_thrusters(lag=0.1), device=device)
+    env.reset_into(env.make_buffers())
     full_ahead(env)
-    given = env.state.thruster[:2].clone()
+    before = env.state.thruster[:2, 0, :2].clone()
     env.state.status[0, 0] = 0
     full_ahead(env)
-    assert torch.equal(env.state.thruster[:2], given)
+    given = env.state.thruster[:2, 0, :2]
+    assert torch.equal(given[:, 0], before[:, 0])
+    assert (given[:, 1] > before[:, 1]).all()
 
 
 @pytest.mark.parametrize("side", [-1, 1])
