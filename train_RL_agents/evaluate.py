@@ -18,6 +18,13 @@ from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.evaluation.report.page import check_folder, read_records, write_report
 from train_RL_agents.run.checkpoint import CheckpointError
 
+RECORDS = {
+    "runs": ("FOLDER", "trainings, runs or sweeps over seeds,"),
+    "benchmarks": ("FILE", "records of bench.py --json"),
+    "robustness": ("FILE", "records of robustness.py --json"),
+}
+"""What ``--report-NAME`` takes."""
+
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
@@ -81,16 +88,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="write a page about all these policies into this folder: index.html, which needs no "
         "network",
     )
-    for name, what in (("runs", "FOLDER"), ("benchmarks", "FILE")):
+    for name, (what, shown) in RECORDS.items():
         parser.add_argument(
             f"--report-{name}",
             nargs="+",
             default=[],
             metavar=what,
-            help={
-                "runs": "show these trainings on the page too: runs, or sweeps over seeds",
-                "benchmarks": "show these records of bench.py --json on the page too",
-            }[name],
+            help=f"show these {shown} on the page too",
         )
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -104,8 +108,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             parser.error(f"{option} is {path!r}: its folder is missing, make it")
     if namespace.picture and namespace.scenario:
         parser.error("--picture draws episodes of stages: leave it or --scenario out")
-    if (namespace.report_runs or namespace.report_benchmarks) and not namespace.report:
-        parser.error("--report-runs and --report-benchmarks go with --report: name its folder")
+    for name in RECORDS:
+        if getattr(namespace, f"report_{name}") and not namespace.report:
+            parser.error(f"--report-{name} goes with --report: name its folder")
     for name in ("against", "picture"):
         if getattr(namespace, name) and len(namespace.checkpoint) > 1:
             parser.error(f"--{name} goes with one --checkpoint, not {len(namespace.checkpoint)}")
@@ -119,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console = Console()
         if parsed.report:
             check_folder(Path(parsed.report))
-        more = read_records(parsed.report_runs, parsed.report_benchmarks)
+        more = read_records(*(getattr(parsed, f"report_{name}") for name in RECORDS))
         policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
         first = policies[0]
         tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]

@@ -22,7 +22,7 @@ from plotly.offline import get_plotlyjs
 
 from marinenav_env.fields import plain
 from marinenav_env.files import write_atomically
-from train_RL_agents.evaluation.report import charts, seeds, tables, throughput
+from train_RL_agents.evaluation.report import charts, robustness, seeds, tables, throughput
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.report.playback import episodes_of, near_miss_limits
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
@@ -51,17 +51,21 @@ class Records(NamedTuple):
     Attributes:
         trainings: runs, or sweeps over seeds.
         benchmarks: label and record of each.
+        robustness: records of success under disturbances.
     """
 
     trainings: Sequence[seeds.Training] = ()
     benchmarks: Sequence[tuple[str, dict[str, Any]]] = ()
+    robustness: Sequence[dict[str, Any]] = ()
 
 
 NOTHING = Records()
 
 
-def read_records(runs: Sequence[str], benchmarks: Sequence[str]) -> Records:
-    """Read runs' folders and records of ``bench.py``.
+def read_records(
+    runs: Sequence[str] = (), benchmarks: Sequence[str] = (), disturbed: Sequence[str] = ()
+) -> Records:
+    """Read runs' folders, records of ``bench.py`` and of ``robustness.py``.
 
     Raises:
         ConfigError: one is missing, damaged or something else.
@@ -70,6 +74,7 @@ def read_records(runs: Sequence[str], benchmarks: Sequence[str]) -> Records:
     return Records(
         [seeds.read_training(Path(folder)) for folder in runs],
         [(Path(file).stem, throughput.read_benchmark(Path(file))) for file in benchmarks],
+        [robustness.read_robustness(Path(file)) for file in disturbed],
     )
 
 
@@ -196,6 +201,12 @@ def _sections(
 
 def _of_records(more: Records, figures: dict[str, go.Figure]) -> Iterator[tuple[str, str]]:
     """Yield titles and contents of what other programs have recorded."""
+    for index, record in enumerate(more.robustness):
+        name = f"robustness-{index}"
+        figures[name] = robustness.robustness(record)
+        said = f"<p>Stage {record['stage']}, episodes of seed {record['seed']}, one thing changed. "
+        said += "Dotted: the interval of the same episodes undisturbed.</p>\n"
+        yield "Robustness", f'<div id="{name}"></div>\n{said}'
     if more.trainings:
         figures["seeds"] = seeds.curves(more.trainings)
         few = min(len(training.success) for training in more.trainings) < seeds.FEW

@@ -1,0 +1,123 @@
+"""Measures success with one thing changed at a time: current, wind, waves, noise, delay, mass.
+
+    python scripts/robustness.py --checkpoint pretrained/ac_iqn --json robustness.json
+
+Each quantity has its undisturbed level and some more. `evaluate.py --report FOLDER
+--report-robustness FILE` draws the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+
+from marinenav_env.files import write_json
+from scripts.bench.machine import record_head
+from train_RL_agents import evaluate as program
+from train_RL_agents.commands.evaluation import evaluate
+from train_RL_agents.run.checkpoint import CheckpointError
+
+
+class Quantity(NamedTuple):
+    """What is changed.
+
+    Attributes:
+        name: with its unit.
+        calm: the undisturbed level.
+        levels: others.
+        keys: settings that get the level; ``{}`` stands for it.
+    """
+
+    name: str
+    calm: float
+    levels: tuple[float, ...]
+    keys: tuple[str, ...]
+
+
+QUANTITIES = (
+    Quantity("uniform current (m/s)", 0.0, (0.3, 0.6), ("env.stream.speed=[{0},{0}]",)),
+    Quantity("wind (m/s)", 0.0, (3.0, 5.0, 8.0), ("env.wind.speed=[{0},{0}]",)),
+    Quantity("significant wave height (m)", 0.0, (0.1, 0.2, 0.3), ("env.waves.height={0}",)),
+    Quantity("noise (times)", 1.0, (2.0, 4.0), ("env.perception.noise_factor=[{0},{0}]",)),
+    Quantity("seen a decision late (share)", 0.0, (0.5, 1.0), ("env.perception.delay={0}",)),
+    Quantity("objects missed (share)", 0.0, (0.1, 0.2), ("env.perception.miss={0}",)),
+    Quantity("range (m)", 20.0, (15.0, 10.0), ("env.perception.range={0}",)),
+    Quantity("mass (times)", 1.0, (0.7, 1.3), ("env.variation.mass=[{0},{0}]",)),
+    Quantity(
+        "thrust (times)",
+        1.0,
+        (0.7, 0.85),
+        ("env.variation.left_thrust=[{0},{0}]", "env.variation.right_thrust=[{0},{0}]"),
+    ),
+)
+
+
+def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for the undisturbed worlds, and one for each level of each quantity."""
+    yield {"policy": path, "quantity": None, "level": None, **_row(options, path, ())}
+    for quantity in QUANTITIES:
+        for level in quantity.levels:
+            settings = tuple(key.format(level) for key in quantity.keys)
+            known = {"policy": path, "quantity": quantity.name, "level": level}
+            yield {**known, "settings": settings, **_row(options, path, settings)}
+
+
+def _row(options: argparse.Namespace, path: str, settings: Sequence[str]) -> dict[str, Any]:
+    """Return success and time of a policy in the stage with these settings."""
+    worlds = ["--stage", options.stage, "--episodes", str(options.episodes)]
+    parsed = program.parse(["--checkpoint", path, *worlds, "--seed", str(options.seed), *settings])
+    (row,) = evaluate(parsed, path, Console(quiet=True)).as_json()["stages"]
+    kept = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
+    return {name: row[name] for name in kept}
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; a wrong one ends the program with status 2."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--checkpoint", nargs="+", required=True, metavar="PATH")
+    parser.add_argument("--stage", default="6", metavar="N", help="as evaluate.py's (default 6)")
+    parser.add_argument(
+        "--episodes", type=int, default=300, metavar="N", help="per level (default %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=3, help="of the episodes (default %(default)s)")
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE")
+    options = parser.parse_args(arguments)
+    if not options.json.absolute().parent.is_dir():
+        parser.error(f"--json is {str(options.json)!r}: its folder is missing, make it")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure all policies; the record grows row by row. Return 1 if one cannot be evaluated."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parse(arguments)
+    record = {
+        **record_head(torch.device("cpu")),
+        "command": ["scripts/robustness.py", *arguments],
+        "stage": options.stage,
+        "seed": options.seed,
+        "calm": {quantity.name: quantity.calm for quantity in QUANTITIES},
+    }
+    rows: list[dict[str, Any]] = []
+    try:
+        for path in options.checkpoint:
+            for row in measure(options, path):
+                rows.append(row)
+                what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
+                time = row["mean_time_s"]
+                print(f"{path}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s")
+                write_json(options.json, {**record, "rows": rows})
+    except (CheckpointError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

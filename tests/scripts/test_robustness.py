@@ -1,0 +1,81 @@
+"""Success with one thing changed: the record, and its chart on the page."""
+
+import json
+
+import pytest
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.fields import ConfigError
+from scripts import robustness
+from train_RL_agents.config.files import read_overrides
+from train_RL_agents.evaluation.report import robustness as section
+from train_RL_agents.evaluation.report.page import Records, _of_records, read_records
+
+SMALL = ["--stage", "1,0,0,20", "--episodes", "2"]
+TWO = (robustness.QUANTITIES[0], robustness.QUANTITIES[-1])
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """Return the file of a record with two quantities."""
+    file = tmp_path_factory.mktemp("record") / "robustness.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(robustness, "QUANTITIES", TWO)
+        command = ["--checkpoint", "baseline:goal-straight", *SMALL, "--json", str(file)]
+        assert robustness.main(command) == 0
+    return file
+
+
+def test_what_is_changed_changes_what_happens(record):
+    rows = json.loads(record.read_text())["rows"]
+    assert [(row["quantity"], row["level"]) for row in rows] == [
+        (None, None),
+        *((quantity.name, level) for quantity in TWO for level in quantity.levels),
+    ]
+    times = [row["mean_time_s"] for row in rows]
+    assert len(set(times)) == len(times)
+    assert rows[-1]["settings"] == [
+        "env.variation.left_thrust=[0.85,0.85]",
+        "env.variation.right_thrust=[0.85,0.85]",
+    ]
+
+
+@pytest.mark.parametrize("quantity", robustness.QUANTITIES, ids=lambda quantity: quantity.name)
+def test_every_level_is_a_setting_of_the_environment(quantity):
+    for level in quantity.levels:
+        values = read_overrides([key.format(level) for key in quantity.keys])
+        assert values["env"]
+        assert level != quantity.calm
+        for key in quantity.keys:
+            group, _, name = key.partition("=")[0].removeprefix("env.").partition(".")
+            assert hasattr(getattr(EnvConfig(), group), name)
+
+
+def test_the_chart_has_the_undisturbed_level_in_every_quantity(record):
+    curves = section.curves_of(section.read_robustness(record))
+    (points,) = curves["uniform current (m/s)"].values()
+    assert [point["level"] for point in points] == [0.0, 0.3, 0.6]
+    (points,) = curves["thrust (times)"].values()
+    assert [point["level"] for point in points] == [0.7, 0.85, 1.0]
+    figures = {}
+    titles = dict(_of_records(Records(robustness=[section.read_robustness(record)]), figures))
+    assert list(titles) == ["Robustness"]
+    lines = figures["robustness-0"].data
+    assert [line.name for line in lines] == ["baseline:goal-straight"] * 2
+    assert list(lines[0].x) == [0.0, 0.3, 0.6]
+
+
+@pytest.mark.parametrize("content", ["{}", '{"rows": [{"level": 1}], "calm": {}}', "[]", "x"])
+def test_other_files_are_refused(content, tmp_path):
+    file = tmp_path / "other.json"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"robustness.*other.json"):
+        read_records(disturbed=[str(file)])
+
+
+def test_a_missing_policy_is_named(tmp_path, capsys):
+    command = ["--checkpoint", "nowhere", *SMALL, "--json", str(tmp_path / "x.json")]
+    assert robustness.main(command) == 1
+    assert "nowhere" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        robustness.parse(["--checkpoint", "x", "--json", str(tmp_path / "no" / "x.json")])

@@ -1,0 +1,86 @@
+"""Records of success with one thing changed, on the page."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from marinenav_env.fields import ConfigError
+from marinenav_env.files import parse_json, read_parsed
+from train_RL_agents.evaluation.report.charts import colour_of, finished
+
+COLUMNS = 3
+NEEDED = ("policy", "quantity", "level", "success", "success_ci95")
+
+
+def read_robustness(path: Path) -> dict[str, Any]:
+    """Read a record of ``scripts/robustness.py``.
+
+    Raises:
+        ConfigError: it cannot be read, or is no such record.
+    """
+    record = read_parsed(path, parse_json, "give a record of robustness.py --json", "robustness")
+    rows = record.get("rows") if isinstance(record, dict) else None
+    if (
+        not rows
+        or not isinstance(record.get("calm"), dict)
+        or not all(isinstance(row, dict) and row.keys() >= set(NEEDED) for row in rows)
+    ):
+        raise ConfigError(
+            f"report-robustness is {str(path)!r}, which has no rows of levels: give a record that "
+            "robustness.py --json wrote"
+        )
+    return record
+
+
+def curves_of(record: dict[str, Any]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Return the rows of each policy by quantity, by level, the undisturbed one among them."""
+    curves: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for name, calm in record["calm"].items():
+        of_policies = curves.setdefault(name, {})
+        for row in record["rows"]:
+            if row["quantity"] in (None, name):
+                level = calm if row["quantity"] is None else row["level"]
+                of_policies.setdefault(row["policy"], []).append({**row, "level": level})
+        for rows in of_policies.values():
+            rows.sort(key=lambda row: row["level"])
+    return curves
+
+
+def robustness(record: dict[str, Any]) -> go.Figure:
+    """Draw success over each quantity; dotted: the interval without any disturbance."""
+    curves = curves_of(record)
+    rows = math.ceil(len(curves) / COLUMNS)
+    figure = make_subplots(
+        rows, COLUMNS, subplot_titles=list(curves), shared_yaxes=True, vertical_spacing=0.3 / rows
+    )
+    for number, policies in enumerate(curves.values()):
+        place = {"row": number // COLUMNS + 1, "col": number % COLUMNS + 1}
+        for index, (policy, points) in enumerate(policies.items()):
+            success = [point["success"] for point in points]
+            low, high = zip(*(point["success_ci95"] for point in points), strict=True)
+            figure.add_scatter(
+                x=[point["level"] for point in points],
+                y=success,
+                error_y={
+                    "array": [top - value for top, value in zip(high, success, strict=True)],
+                    "arrayminus": [value - end for end, value in zip(low, success, strict=True)],
+                },
+                name=policy,
+                legendgroup=policy,
+                showlegend=number == 0,
+                mode="lines+markers",
+                line={"color": colour_of(index)},
+                **place,
+            )
+            (calm,) = (point for point in points if point["quantity"] is None)
+            for edge in calm["success_ci95"]:
+                figure.add_hline(
+                    y=edge, line={"color": colour_of(index), "dash": "dot", "width": 1}, **place
+                )
+    figure.update_yaxes(range=[0.0, 1.02])
+    return finished(figure, 240 * rows)
