@@ -116,4 +116,4 @@ def test_what_is_refused_before_any_work(options, message, tmp_path, capsys, mon
 def test_records_without_a_page_are_refused(capsys):
     with pytest.raises(SystemExit):
         evaluate.parse(["--checkpoint", "baseline:orca", "--report-runs", "runs/A"])
-    assert "go with --report" in capsys.readouterr().err
+    assert "goes with --report" in capsys.readouterr().err
