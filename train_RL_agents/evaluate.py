@@ -10,7 +10,12 @@ from pathlib import Path
 from rich.console import Console
 
 from marinenav_env.files import write_json
-from train_RL_agents.commands.evaluation import EPISODES, evaluate, evaluate_against
+from train_RL_agents.commands.evaluation import (
+    EPISODES,
+    check_together,
+    evaluate,
+    evaluate_against,
+)
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, split_settings
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
@@ -125,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.report:
             check_folder(Path(parsed.report))
         more = read_records(*(getattr(parsed, f"report_{name}") for name in RECORDS))
+        check_together(parsed)
         policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
         first = policies[0]
         tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]

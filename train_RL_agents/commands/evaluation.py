@@ -100,6 +100,30 @@ def evaluation_for(
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
 
 
+def check_together(arguments: argparse.Namespace) -> None:
+    """Check, before any work, that all policies are of one task, which the options know.
+
+    Raises:
+        CheckpointError: a policy is missing, damaged or of an unknown kind.
+        ConfigError: a policy is of another task than the first, or an option knows its task not.
+    """
+    paths = [*arguments.checkpoint, *([arguments.against] if arguments.against else [])]
+    tasks = {path: _read(path, arguments)[1].task for path in paths}
+    first = paths[0]
+    for path, task in tasks.items():
+        if task != tasks[first]:
+            raise ConfigError(
+                f"task of {path} is {task!r}, that of {first} {tasks[first]!r}: policies that are "
+                "compared meet the same worlds; evaluate them apart"
+            )
+    task = tasks[first]
+    if arguments.report and task != "marine":
+        raise ConfigError(f"task is {task!r}: --report knows the vessels of 'marine' only")
+    for option in ("picture", "against"):
+        if getattr(arguments, option) and not has_map(task):
+            raise ConfigError(f"task is {task!r}, which has no vessels: leave --{option} out")
+
+
 def played(
     evaluation: Evaluation | ScenarioEvaluation,
     act: Policy,
@@ -126,13 +150,6 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
         ConfigError: there is no such scenario, or it cannot be played.
     """
     agent, config, origin = _read(path, arguments)
-    if arguments.report and config.task != "marine":
-        raise ConfigError(f"task is {config.task!r}: --report knows the vessels of 'marine' only")
-    for option in ("picture", "against"):
-        if getattr(arguments, option) and not has_map(config.task):
-            raise ConfigError(
-                f"task is {config.task!r}, which has no vessels: leave --{option} out"
-            )
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)

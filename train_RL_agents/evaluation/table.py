@@ -127,7 +127,7 @@ def _rules(rules: dict[str, Any]) -> Table:
 def _interval(entry: dict[str, Any]) -> str:
     """Return a number and its interval in one line."""
     value, low, high = (_number(number, 2) for number in (entry["value"], *entry["ci95"]))
-    return f"{value} ({low}-{high})"
+    return f"{value} ({low}..{high})"
 
 
 SAFETY_ROWS = {
@@ -154,7 +154,7 @@ def _safety(results: Sequence[StageResult]) -> Table:
     table = Table(title=f"safety, score {version}", caption=caption, box=box.HORIZONTALS, padding=0)
     table.add_column("")
     for label in labels_of([result.stage for result in results]):
-        table.add_column(label.replace(", ", "\n"), justify="right")
+        table.add_column(label.replace(", ", "\n"), justify="right", overflow="fold")
     for name, path in SAFETY_ROWS.items():
         entries = (functools.reduce(operator.getitem, path, row.safety) for row in results)
         table.add_row(name, *(_estimate(entry) for entry in entries))
@@ -165,7 +165,7 @@ def _estimate(entry: dict[str, Any]) -> str:
     """Return a number above its interval."""
     digits = 1 if abs(entry["value"] or 0.0) >= 10.0 else 3
     low, high = (_number(number, max(digits - 1, 0)) for number in entry["ci95"])
-    return f"{_number(entry['value'], digits)}\n{low}-{high}"
+    return f"{_number(entry['value'], digits)}\n{low}..{high}"
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -5,8 +5,9 @@
 //
 // It checks the file's checksum before it loads it, and says on stderr what it loaded.
 // A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
-// mask; for a network that takes quantile fractions, 32 of them; for one that returns mean and
-// spread, 2 standard normal numbers. A line of output is the action: a pair, or an index.
+// mask. It may go on: for a network that takes quantile fractions with 32 of them, else those in the
+// file are taken; for one that returns mean and spread with 2 standard normal numbers, else it acts
+// by the mean. A line of output is the action: a pair in (-1, 1), times 1,000 N/s, or an index.
 
 #include <torch/script.h>
 
@@ -36,7 +37,8 @@ class Numbers {
   torch::Tensor take(at::IntArrayRef shape) {
     const int64_t count = c10::multiply_integers(shape);
     if (used_ + count > static_cast<int64_t>(values_.size()))
-      throw std::runtime_error("a line is too short: " + std::to_string(values_.size()) + " numbers");
+      throw std::runtime_error("a line is too short: " + std::to_string(values_.size()) +
+                               " numbers; give 7 of the vessel, 25 of objects, 5 of the mask");
     const auto* first = values_.data() + used_;
     used_ += count;
     return torch::tensor(std::vector<double>(first, first + count), torch::kFloat64).reshape(shape);
@@ -54,6 +56,7 @@ class Numbers {
 std::string checked_content(const std::string& path) {
   const std::string mark = "marinenav-sha256:";
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("no file " + path + ": check the name");
   std::string content{std::istreambuf_iterator<char>(file), {}};
   const auto place = content.rfind(mark);
   if (place == std::string::npos) throw std::runtime_error(path + " carries no checksum");
@@ -74,11 +77,12 @@ std::string text_of(const std::string& description, const std::string& key) {
   return description.substr(first, description.find('"', first) - first);
 }
 
-/// The list of numbers under "support" in the description inside the file; empty if there is none.
-torch::Tensor support_of(const std::string& description) {
-  const auto key = description.find("\"support\": [");
-  if (key == std::string::npos) return {};
-  const auto first = description.find('[', key) + 1;
+/// The list of numbers under a key in the description inside the file; empty if there is none.
+torch::Tensor numbers_of(const std::string& description, const std::string& key) {
+  const auto start = "\"" + key + "\": [";
+  const auto place = description.find(start);
+  if (place == std::string::npos) return {};
+  const auto first = place + start.size();
   auto list = description.substr(first, description.find(']', first) - first);
   for (char& character : list)
     if (character == ',') character = ' ';
@@ -94,19 +98,22 @@ void print_pair(const torch::Tensor& action) {
   std::cout << action[0][0].item<double>() << ' ' << action[0][1].item<double>() << '\n';
 }
 
-void plan(torch::jit::Module& model, const torch::Tensor& support, Numbers numbers) {
+void plan(torch::jit::Module& model, const std::string& description, Numbers numbers) {
   const auto self = numbers.take({1, kSelf});
   const auto objects = numbers.take({1, kObjects, kFeatures});
   const auto mask = numbers.take({1, kObjects});
   std::vector<torch::jit::IValue> arguments{
       c10::ivalue::Tuple::create({self, objects, mask})};
   const bool takes_fractions = model.get_method("forward").num_inputs() == 3;  // with `self`
-  if (takes_fractions) arguments.emplace_back(numbers.take({1, kTaus}));
+  if (takes_fractions)
+    arguments.emplace_back(numbers.all_taken() ? numbers_of(description, "acting").unsqueeze(0)
+                                               : numbers.take({1, kTaus}));
 
   const auto answer = model.forward(arguments);
   if (answer.isTuple()) {
     const auto parts = answer.toTuple()->elements();
-    const auto z = parts[0].toTensor() + parts[1].toTensor().exp() * numbers.take({1, kThrusters});
+    auto z = parts[0].toTensor();
+    if (!numbers.all_taken()) z = z + parts[1].toTensor().exp() * numbers.take({1, kThrusters});
     print_pair(2.0 / M_PI * torch::atan(z));
   } else {
     const auto result = answer.toTensor();
@@ -114,7 +121,7 @@ void plan(torch::jit::Module& model, const torch::Tensor& support, Numbers numbe
     if (takes_fractions) {
       std::cout << best(result.mean(1)) << '\n';
     } else if (result.dim() == 3) {
-      std::cout << best(torch::matmul(result, support)) << '\n';
+      std::cout << best(torch::matmul(result, numbers_of(description, "support"))) << '\n';
     } else if (result.size(1) == kThrusters) {
       print_pair(result);
     } else {
@@ -138,9 +145,8 @@ int main(int count, char** arguments) {
     auto model = torch::jit::load(content, torch::kCPU, files);
     std::cerr << text_of(files["marinenav.json"], "agent") << " of commit "
               << text_of(files["marinenav.json"], "commit") << '\n';
-    const auto support = support_of(files["marinenav.json"]);
     std::cout.precision(17);
-    for (std::string line; std::getline(std::cin, line);) plan(model, support, Numbers(line));
+    for (std::string line; std::getline(std::cin, line);) plan(model, files["marinenav.json"], Numbers(line));
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';
     return 1;

@@ -30,8 +30,10 @@ def planner() -> Path:
     folder = ROOT / "build" / f"planner_cpp-{torch.__version__}"
     cmake = (sys.executable, "-m", "cmake")
     prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
-    flags = "-DCMAKE_CXX_FLAGS=-O0"
-    for step in (("-S", EXAMPLE, "-B", folder, prefix, flags), ("--build", folder)):
+    for step in (
+        ("-S", EXAMPLE, "-B", folder, prefix, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-g0"),
+        ("--build", folder),
+    ):
         done = subprocess.run([*cmake, *step], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder / "planner"
@@ -75,6 +77,9 @@ def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm,
     others += [noise] if agent.stochastic else []
     found = planned(planner, tmp_path / "policy.torchscript.pt", [*observation, *others])
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-12)
+    alone = planned(planner, tmp_path / "policy.torchscript.pt", [*observation])
+    by_itself = agent.act(observation, mean=True).double().reshape(rows, -1)
+    torch.testing.assert_close(alone, by_itself, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "Rainbow"])
@@ -98,7 +103,9 @@ def test_the_shield_is_inside(planner, tmp_path, name):
 
 
 def test_it_says_what_is_wrong(planner, tmp_path):
-    assert run(planner, tmp_path / "none.pt", "").returncode == 1
+    missing = run(planner, tmp_path / "none.pt", "")
+    assert missing.returncode == 1
+    assert "none.pt: check the name" in missing.stderr
     path = tmp_path / "policy.pt"
     save_policy(path, "DQN")
     assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
