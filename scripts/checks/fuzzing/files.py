@@ -28,6 +28,7 @@ from scripts.checks.fuzzing.commands import RefusedError, call
 from scripts.checks.fuzzing.outcomes import ACCEPTED, ERROR, SILENT, UNCLEAR, Outcome, Player
 from train_RL_agents import evaluate, train
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.export import export
@@ -36,7 +37,7 @@ from train_RL_agents.policies.load import read_policy
 from train_RL_agents.policies.seal import checksum
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
-from train_RL_agents.training.trainer import EVALUATION
+from train_RL_agents.run.provenance import EVALUATION
 
 ROOT = Path(__file__).resolve().parents[3]
 PRETRAINED, REFERENCE = ROOT / "pretrained", ROOT / "tests" / "reference"
@@ -219,9 +220,10 @@ def make_samples(folder: Path) -> None:
         (folder / name).mkdir()
     for form in FORMATS.values():
         export(PRETRAINED / "ac_iqn", form, folder / "exports" / f"policy{form.suffix}")
+    config, _, _ = load_config(agent="DQN", overrides=["algorithm.encoder=published"])
     weights = {
         name: value
-        for name, value in read_policy(PRETRAINED / "dqn").agent.actor.state_dict().items()
+        for name, value in build_agent(config, "cpu").actor.state_dict().items()
         if not name.endswith("_input_scale")
     }
     torch.save(weights, folder / "weights" / "a.pth")
