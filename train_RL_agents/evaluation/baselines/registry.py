@@ -39,11 +39,15 @@ def _rates(side: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(RATES[side], dtype=dtype, device=device) / HULL.max_thrust_rate
 
 
+def _plain(name: str) -> str:
+    return name.replace("-", "")
+
+
 class Baseline:
     """A classical controller with the part of an agent's face that evaluations need.
 
     Args:
-        name: of the controller.
+        name: of the controller; its hyphens may be left out, as in ``sbmpc``.
         device: where it acts.
 
     Raises:
@@ -54,10 +58,11 @@ class Baseline:
     stochastic: ClassVar[bool] = False
 
     def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
-        if name not in BASELINES:
+        known = {_plain(entry): entry for entry in BASELINES}.get(_plain(name))
+        if known is None:
             raise ConfigError(f"baseline is {name!r}: choose one of {', '.join(BASELINES)}")
-        self.name, self.device = name, torch.device(device)
-        self._act = BASELINES[name]
+        self.name, self.device = known, torch.device(device)
+        self._act = BASELINES[known]
 
     def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return actions [..., 2] in [-1, 1]."""

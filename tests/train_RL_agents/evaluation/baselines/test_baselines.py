@@ -166,6 +166,11 @@ def test_a_baseline_steers_in_a_scenario(discrete):
     assert row.success == 1.0
 
 
+def test_hyphens_may_be_left_out():
+    assert Baseline("sbmpc").name == "sb-mpc"
+    assert Baseline("sbmpc-published").name == "sb-mpc-published"
+
+
 def test_unknown_baselines_and_settings():
     with pytest.raises(ConfigError, match="baseline is 'rvo'"):
         Baseline("rvo")
