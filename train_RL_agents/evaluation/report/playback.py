@@ -19,7 +19,7 @@ from marinenav_env.tracks import Tracks
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.score import V1
 
-BUDGET = 7_500_000
+BUDGET = 3_500_000
 """Characters of all packed episodes of a page."""
 ROWS = 400
 """An episode of more decisions is thinned out."""
