@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from marinenav_env.fields import ConfigError
-from marinenav_env.files import parse_json, read_parsed
 from train_RL_agents.evaluation.report.charts import colour_of, finished
+from train_RL_agents.evaluation.report.records import read_rows
 
 COLUMNS = 3
 NEEDED = ("policy", "quantity", "level", "success", "success_ci95")
@@ -23,16 +23,11 @@ def read_robustness(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it cannot be read, or is no such record.
     """
-    record = read_parsed(path, parse_json, "give a record of robustness.py --json", "robustness")
-    rows = record.get("rows") if isinstance(record, dict) else None
-    if (
-        not rows
-        or not isinstance(record.get("calm"), dict)
-        or not all(isinstance(row, dict) and row.keys() >= set(NEEDED) for row in rows)
-    ):
+    record = read_rows(path, "report-robustness", "robustness.py", NEEDED)
+    if not isinstance(record.get("calm"), dict):
         raise ConfigError(
-            f"report-robustness is {str(path)!r}, which has no rows of levels: give a record that "
-            "robustness.py --json wrote"
+            f"report-robustness is {str(path)!r}, which has no undisturbed levels: give a record "
+            "that robustness.py --json wrote"
         )
     return record
 

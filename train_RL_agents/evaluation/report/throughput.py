@@ -8,9 +8,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from marinenav_env.fields import ConfigError
-from marinenav_env.files import parse_json, read_parsed
 from train_RL_agents.evaluation.report.charts import colour_of, finished
+from train_RL_agents.evaluation.report.records import read_rows
 
 DASHES = {"step": "solid", "inference": "dash", "train": "dot"}
 NEEDED = ("mode", "agent", "worlds", "resets", "robot_steps_per_s")
@@ -22,14 +21,7 @@ def read_benchmark(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it cannot be read, or is no such record.
     """
-    record = read_parsed(path, parse_json, "give a record of bench.py --json", "benchmark")
-    rows = record.get("rows") if isinstance(record, dict) else None
-    if not rows or not all(isinstance(row, dict) and row.keys() >= set(NEEDED) for row in rows):
-        raise ConfigError(
-            f"report-benchmarks is {str(path)!r}, which has no rows of modes: give a record that "
-            "bench.py --json wrote"
-        )
-    return record
+    return read_rows(path, "report-benchmarks", "bench.py", NEEDED)
 
 
 def lines_of(record: dict[str, Any]) -> dict[str, list[tuple[int, float]]]:

@@ -98,8 +98,11 @@ def test_sections(sweeps):
     [
         (["--report-runs", "nowhere"], "report-runs is 'nowhere', which holds 0 complete runs"),
         (["--report-runs", "useless"], "no table of stages with their success"),
-        (["--report-benchmarks", "nowhere"], "benchmark 'nowhere' cannot be read"),
-        (["--report-benchmarks", str(BENCHMARKS / "kills.json")], "has no rows of modes"),
+        (["--report-benchmarks", "nowhere"], "record 'nowhere' cannot be read"),
+        (
+            ["--report-benchmarks", str(BENCHMARKS / "kills.json")],
+            "has no rows with mode, agent, worlds",
+        ),
     ],
 )
 def test_what_is_refused_before_any_work(options, message, tmp_path, capsys, monkeypatch):
