@@ -71,7 +71,7 @@ def test_the_chart_has_the_undisturbed_level_in_every_quantity(record):
 def test_other_files_are_refused(content, tmp_path):
     file = tmp_path / "other.json"
     file.write_text(content)
-    with pytest.raises(ConfigError, match="other.json"):
+    with pytest.raises(ConfigError, match=r"other\.json"):
         read_records(disturbed=[str(file)])
 
 

@@ -101,7 +101,7 @@ def test_sections(sweeps):
         (["--report-benchmarks", "nowhere"], "record 'nowhere' cannot be read"),
         (
             ["--report-benchmarks", str(BENCHMARKS / "kills.json")],
-            "has no rows with mode, agent, worlds",
+            "has no rows with mode, agent",
         ),
     ],
 )
