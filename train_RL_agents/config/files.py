@@ -23,18 +23,9 @@ KEYS_BEFORE = {"updates": {"replay_ratio": "samples_per_insert"}, "stages": {"co
 """By section, the keys of older versions, which files and command lines may still have."""
 
 KEYS_OF_A_RUN = (
-    *(
-        "agent",
-        "seed",
-        "device",
-        "threads",
-        "total_steps",
-        "worlds",
-        "stack_k",
-        "env",
-        "curriculum",
-    ),
-    *("exploration", "updates", "replay", "algorithm", "evaluation", "checkpoint", "log"),
+    *("agent", "seed", "device", "threads", "total_steps", "worlds", "stack_k", "env"),
+    *("curriculum", "exploration", "updates", "replay", "algorithm"),
+    *("evaluation", "checkpoint", "log"),
 )
 """What the settings that a run leaves have had in every version."""
 
