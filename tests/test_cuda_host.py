@@ -16,12 +16,18 @@ import torch
 from torch.utils import cpp_extension
 
 from tests import goldens
+from tests.core_programs import INCLUDES, PARAMS, build
+from tests.core_programs import run as run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = ROOT / "marinenav_env" / "csrc"
 STAND_INS = ROOT / "tests" / "csrc" / "host_cuda"
+PROGRAM = ROOT / "tests" / "csrc" / "test_tiles.cpp"
 BLOCK_SIZES = (32, 256)
-STEPS = 40
+MOST_STEPS = 40
+WORLD_STEPS = 64_000
+"""Of a rollout, so that the largest takes seconds: threads of a block are fibers here."""
+SANITIZERS = {"thread": "thread", "address": "address,undefined,float-cast-overflow"}
 LAUNCH = re.compile(r"(\w+)<<<(.*?)>>>\(\s*", re.DOTALL)
 FLAGS = ("-std=c++20", "-O1", "-g0", "-fPIC", "-shared", "-ffp-contract=off", "-Wno-attributes")
 
@@ -29,8 +35,9 @@ FLAGS = ("-std=c++20", "-O1", "-g0", "-fPIC", "-shared", "-ffp-contract=off", "-
 def as_plain_cpp(name: str, text: str) -> str:
     """Return a source of the CUDA unit with launches as calls, registered for the CPU."""
     if name == "cuda_launcher.cuh":
-        text, launches = LAUNCH.subn(r"launch_on_host(&\1<Phase>, \2, ", text)
-        assert launches == 1
+        kernel = r"launch_on_host([](const auto&... given) { \1(given...); }, \2, "
+        text, launches = LAUNCH.subn(kernel, text)
+        assert launches == 2
     if name == "ops_cuda.cu":
         assert text.count("marinenav, CUDA, m") == 1
         text = text.replace("marinenav, CUDA, m", "marinenav, CPU, m")
@@ -96,15 +103,22 @@ def run(tree: Path, block_size: int, *arguments: str) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, cwd=tree, env=environment)
 
 
+def rollouts() -> list[tuple[int, int]]:
+    """Numbers of worlds, and decisions of each."""
+    sizes = goldens.WORLDS_AND_STEPS
+    return [(worlds, min(steps, MOST_STEPS, WORLD_STEPS // worlds)) for worlds, steps in sizes]
+
+
 STATES = f"""
 import marinenav_env.kernel.ops, torch
 from tests import goldens
-STEPS = {STEPS}
+from tests.core_programs import INCLUDES, PARAMS, build
+from tests.core_programs import run as run_program
 print(*torch.ops.loaded_libraries)
-for worlds, steps in goldens.WORLDS_AND_STEPS:
+for worlds, steps in {rollouts()}:
     for dtype in (torch.float32, torch.float64):
-        print(goldens.rollout(worlds, min(steps, STEPS), dtype))
-print(goldens.rollout(16, STEPS, torch.float32, discrete=True))
+        print(goldens.rollout(worlds, steps, dtype))
+print(goldens.rollout(16, {MOST_STEPS}, torch.float32, discrete=True))
 """
 
 
@@ -115,11 +129,11 @@ def test_states_have_the_bits_of_the_simd_build(tree, block_size):
     library, *found = done.stdout.split()
     assert Path(library) == tree / "marinenav_env" / "_ops.so"
     expected = [
-        goldens.rollout(worlds, min(steps, STEPS), dtype)
-        for worlds, steps in goldens.WORLDS_AND_STEPS
+        goldens.rollout(worlds, steps, dtype)
+        for worlds, steps in rollouts()
         for dtype in (torch.float32, torch.float64)
     ]
-    expected.append(goldens.rollout(16, STEPS, torch.float32, discrete=True))
+    expected.append(goldens.rollout(16, MOST_STEPS, torch.float32, discrete=True))
     assert found == expected
 
 
@@ -130,3 +144,24 @@ def test_the_simulators_tests_pass(tree):
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow")
     done = run(tree, 64, "-m", "pytest", *options, *rooms)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def plain_launcher(folder: Path) -> Path:
+    """Write the launcher as plain C++ into a folder, and return that to include from."""
+    source = CSRC / "kernel" / "cuda_launcher.cuh"
+    copy = folder / "kernel" / source.name
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    text = as_plain_cpp(source.name, source.read_text())
+    if not copy.is_file() or copy.read_text() != text:
+        copy.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("name", SANITIZERS)
+def test_tiles_under_sanitizers(name):
+    """No race between a block's warps, nothing out of bounds, and the CPU launcher's bits."""
+    includes = (plain_launcher(ROOT / "build" / "tiles"), STAND_INS, *INCLUDES)
+    flags = ("-O1", "-g1", f"-fsanitize={SANITIZERS[name]}", "-fno-sanitize-recover=all")
+    done = run_program(build(f"tiles_{name}", PROGRAM, *flags, includes=includes), PARAMS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("all bits agree") == 6

@@ -2,7 +2,6 @@
 // Input: the parameters and the radius noise table as text. Prints what was checked; exit status 1
 // if a check failed.
 #include <cstdio>
-#include <iostream>
 #include <random>
 
 #include "functions.h"
@@ -191,13 +190,7 @@ int main() {
   using namespace marinenav;
   using namespace marinenav::test;
   Inputs inputs;
-  for (double& x : inputs.params) std::cin >> x;
-  for (double& x : inputs.radius_noise) std::cin >> x;
-  if (!std::cin) {
-    std::fprintf(stderr, "expected %zu parameters and %d quantiles\n", kParamNames.size(),
-                 kNoiseTable + 1);
-    return 2;
-  }
+  if (!inputs.read()) return 2;
   // Short episodes in a narrow space, so that every kind of end happens.
   inputs.param("episode.max_steps") = 15;
   inputs.param("reward.goal_distance") = 9;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <map>
 #include <string>
@@ -27,6 +28,16 @@ inline const std::vector<std::string> kParamNames = param_names<Env>();
 struct Inputs {
   std::vector<double> params = std::vector<double>(kParamNames.size());
   std::vector<double> radius_noise = std::vector<double>(kNoiseTable + 1);
+
+  /// Reads both from the standard input; false, and a line of error, if they are not all there.
+  bool read() {
+    for (double& number : params) std::cin >> number;
+    for (double& number : radius_noise) std::cin >> number;
+    if (std::cin) return true;
+    std::fprintf(stderr, "expected %zu parameters and %d quantiles\n", params.size(),
+                 kNoiseTable + 1);
+    return false;
+  }
 
   double& param(const std::string& name) {
     for (size_t i = 0; i < kParamNames.size(); ++i)

@@ -14,6 +14,7 @@ from marinenav_env.envs.spec import (
     FlatSpec,
     ObservationSpec,
     ObservationTensors,
+    TwoListSpec,
     marine_spec,
 )
 from train_RL_agents.agents.base import Agent
@@ -41,6 +42,8 @@ def random_observation(
     """Return an observation `[*leading, ...]` of about the task's magnitudes, with padded rows."""
     if isinstance(spec, FlatSpec):
         return FlatObservation(10.0 * torch.randn(*leading, *spec.shapes.state, dtype=dtype))
+    if isinstance(spec, TwoListSpec):
+        return spec.draw(*leading, torch.default_generator)
     ego = 10.0 * torch.randn(*leading, *spec.shapes.ego, dtype=dtype)
     mask = (torch.rand(*leading, *spec.shapes.mask) < 0.7).to(dtype)
     objects = 5.0 * torch.randn(*leading, *spec.shapes.objects, dtype=dtype)

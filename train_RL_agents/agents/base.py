@@ -18,7 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
-from marinenav_env.envs.spec import EntitySpec, EnvSpec, ObservationSpec, ObservationTensors
+from marinenav_env.envs.spec import (
+    EntitySpec,
+    EnvSpec,
+    ObservationSpec,
+    ObservationTensors,
+    TwoListSpec,
+)
 from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import KINDS, Encoder, make_encoder
@@ -74,7 +80,7 @@ class AgentConfig(Settings):
                 raw features that the encoder does not take.
         """
         relative = self.encoder == "relative_motion"
-        if relative and not isinstance(spec, EntitySpec):
+        if relative and not isinstance(spec, EntitySpec | TwoListSpec):
             raise ConfigError(
                 "encoder is 'relative_motion', but the environment shows no list of objects with "
                 "their velocities: leave it out"

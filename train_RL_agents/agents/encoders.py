@@ -21,7 +21,12 @@ from marinenav_env.envs.spec import (
     TwoListSpec,
 )
 from marinenav_env.fields import ConfigError
-from train_RL_agents.agents.relative_motion import OwnMotion, RelativeMotion
+from train_RL_agents.agents.relative_motion import (
+    TURNING_AND_THRUSTS,
+    OwnMotion,
+    RelativeMotion,
+    columns,
+)
 
 EGO_WIDTH = 56  # published width of the encoder of the robot's own features
 OBJECT_WIDTH = 40  # published width of the encoder of one object
@@ -70,7 +75,9 @@ class EntityEncoder(nn.Module):
 class RelativeMotionEncoder(nn.Module):
     """The published encoder's layers on features of relative motion instead of raw ones.
 
-    With several frames, each is described in itself.
+    With several frames, each is described in itself. Vessels and buoys are told apart by their
+    observed radius, which is at most the true one: what looks larger than the largest buoy is a
+    vessel, with a hull like the robot's.
     """
 
     hidden_width = HIDDEN_WIDTH
@@ -78,8 +85,9 @@ class RelativeMotionEncoder(nn.Module):
     def __init__(self, spec: EntitySpec) -> None:
         super().__init__()
         self.frames, self.rows = spec.frames, spec.rows
-        self.own_motion = OwnMotion()
-        self.relative_motion = RelativeMotion(spec.own_radius, spec.buoy_radius)
+        self.own_radius, self.buoy_radius = spec.own_radius, spec.buoy_radius
+        self.own_motion = OwnMotion(TURNING_AND_THRUSTS)
+        self.relative_motion = RelativeMotion()
         own, other = self.own_motion.features * spec.frames, self.relative_motion.features
         self.self_encoder = nn.Sequential(nn.Linear(own, EGO_WIDTH), nn.ReLU(inplace=True))
         self.object_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
@@ -89,9 +97,11 @@ class RelativeMotionEncoder(nn.Module):
         """Return the features `[..., 56 + 40 K k]` of an observation, the robot's own first."""
         ego, objects, mask = observation
         ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 7]
-        objects = objects.unflatten(-2, (self.frames, self.rows))  # [..., k, K, 5]
+        x, y, vx, vy, seen = columns(objects.unflatten(-2, (self.frames, self.rows))).unbind(0)
+        vessel = seen > self.buoy_radius  # [..., k, K], as every column
+        reach = torch.where(vessel, seen.clamp(min=self.own_radius), seen) + self.own_radius
         u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
-        motion = self.relative_motion(objects, u, v)  # [..., k, K, 15]
+        motion = self.relative_motion((x, y, vx, vy), reach, vessel, u, v)  # [..., k, K, 15]
         own = self.self_encoder(self.own_motion(ego).flatten(-2))  # [..., 56]
         others = self.object_encoder(motion.flatten(-3, -2)) * mask.unsqueeze(-1)  # [..., K k, 40]
         return torch.cat((own, others.flatten(-2)), dim=-1)
@@ -132,6 +142,44 @@ class TwoListEncoder(nn.Module):
         buoys = self.static_encoder(static.flatten(-2) * self.static_input_scale)  # [..., 120]
         robots = self.dynamic_encoder(dynamic.flatten(-2) * self.dynamic_input_scale)  # [..., 160]
         return torch.cat((own, buoys, robots), dim=-1)
+
+
+class TwoListRelativeMotionEncoder(nn.Module):
+    """A layer for the robot itself, one that all buoys share and one that all robots share.
+
+    All are on features of relative motion. With several frames, each is described in itself.
+    """
+
+    hidden_width = LIST_HIDDEN_WIDTH
+
+    def __init__(self, spec: TwoListSpec) -> None:
+        super().__init__()
+        self.frames, self.rows, self.own_radius = spec.frames, spec.rows, spec.own_radius
+        self.own_motion = OwnMotion(())
+        self.relative_motion = RelativeMotion()
+        own, other = self.own_motion.features * spec.frames, self.relative_motion.features
+        self.self_encoder = nn.Sequential(nn.Linear(own, EGO_WIDTH), nn.ReLU(inplace=True))
+        self.static_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
+        self.dynamic_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
+        self.features = EGO_WIDTH + 2 * spec.rows * spec.frames * OBJECT_WIDTH
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features `[..., 56 + 80 K k]` of an observation, the robot's own first."""
+        ego, static, dynamic = observation
+        ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 4]
+        u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
+        x, y, radius = columns(static.unflatten(-2, (self.frames, self.rows))).unbind(0)
+        still = torch.zeros_like(x)  # [..., k, K], as every column
+        reach = radius + self.own_radius
+        buoys = self.relative_motion((x, y, still, still), reach, still, u, v)
+        buoys = self.static_encoder(buoys) * (radius > 0.0).unsqueeze(-1)
+        x, y, vx, vy = columns(dynamic.unflatten(-2, (self.frames, self.rows))).unbind(0)
+        present = (x != 0.0) | (y != 0.0)  # two robots are never at one place
+        reach = torch.full_like(x, 2.0 * self.own_radius)
+        robots = self.relative_motion((x, y, vx, vy), reach, torch.ones_like(x), u, v)
+        robots = self.dynamic_encoder(robots) * present.unsqueeze(-1)
+        own = self.self_encoder(self.own_motion(ego).flatten(-2))  # [..., 56]
+        return torch.cat((own, buoys.flatten(-3), robots.flatten(-3)), dim=-1)
 
 
 class RayEncoder(nn.Module):
@@ -182,7 +230,14 @@ class FlatEncoder(nn.Module):
         return self.observation_encoder(observation[0] * self.observation_input_scale)
 
 
-Encoder = EntityEncoder | RelativeMotionEncoder | TwoListEncoder | RayEncoder | FlatEncoder
+Encoder = (
+    EntityEncoder
+    | RelativeMotionEncoder
+    | TwoListEncoder
+    | TwoListRelativeMotionEncoder
+    | RayEncoder
+    | FlatEncoder
+)
 
 KINDS = ("published", "relative_motion")
 """How a robot and the objects around it can be encoded."""
@@ -198,7 +253,7 @@ def make_encoder(
 
     Args:
         spec: of the observation.
-        kind: of `KINDS`; only observations of one list of objects leave a choice.
+        kind: of `KINDS`; only observations of objects leave a choice.
         ego_magnitude: divisors of the robot's own features, or of a flat observation; None takes
             those of the description.
         object_magnitude: divisors of an object's features, likewise.
@@ -208,11 +263,14 @@ def make_encoder(
     """
     if isinstance(spec, FlatSpec):
         return FlatEncoder(spec, ego_magnitude)
-    if isinstance(spec, TwoListSpec):
-        return TwoListEncoder(spec, ego_magnitude)
     if isinstance(spec, RaySpec):
         return RayEncoder(spec, ego_magnitude)
-    if kind == "relative_motion":
+    relative = kind == "relative_motion"
+    if isinstance(spec, TwoListSpec):
+        return (
+            TwoListRelativeMotionEncoder(spec) if relative else TwoListEncoder(spec, ego_magnitude)
+        )
+    if relative:
         return RelativeMotionEncoder(spec)
     return EntityEncoder(spec, ego_magnitude, object_magnitude)
 

@@ -8,12 +8,14 @@ order of 1, and both modules can be scripted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 RANGE = 20.0  # m, published sensing range
 SPEED = 3.0  # m/s, near the published vessel's largest
-THRUST = 1000.0  # N, the published vessel's largest
+TURNING_AND_THRUSTS = (1.0, 1000.0, 1000.0)  # rad/s and N, the latter its largest
 LATEST_TCPA = 10.0  # s, encounters later than that are alike
 SOON = 3.0  # s, about the time in which a last escape is possible
 NEAR, FAR = 1.0, 5.0  # m, clearances that a policy has to tell apart
@@ -24,25 +26,29 @@ class OwnMotion(nn.Module):
     """What a robot's own features say of its way to the goal.
 
     Direction of the goal, its distance (linear, and resolved near it), velocity in the body frame,
-    along the line to the goal and across it, yaw rate, thrusts.
+    along the line to the goal and across it; then whatever else the robot knows of itself.
+
+    Args:
+        rest: divisors of the features after goal_x, goal_y, u and v.
     """
 
-    features = 11
-
-    def __init__(self) -> None:
+    def __init__(self, rest: Sequence[float]) -> None:
         super().__init__()
-        self.range, self.near, self.speed, self.thrust = 2.0 * RANGE, FAR, SPEED, THRUST
+        self.range, self.near, self.speed = 2.0 * RANGE, FAR, SPEED
+        self.rest: Tensor  # here, because TorchScript cannot read it in the class
+        self.register_buffer("rest", torch.tensor(tuple(rest)), persistent=False)
+        self.features = 8 + len(rest)
 
     def forward(self, ego: Tensor) -> Tensor:
-        """Return features `[..., 11]` of the simulator's `[..., 7]`."""
-        x, y, u, v, yaw, left, right = ego.unbind(-1)  # [...] each
+        """Return features `[..., 8 + E]` of the simulator's `[..., 4 + E]`."""
+        x, y, u, v = ego[..., :4].unbind(-1)  # [...] each
         distance = length(x, y).clamp(min=1e-3)
         x, y = x / distance, y / distance
         u, v = u / self.speed, v / self.speed
         along, across = x * u + y * v, x * v - y * u
         far, near = distance / self.range, torch.exp(-distance / self.near)
-        thrusts = left / self.thrust, right / self.thrust
-        return torch.stack((x, y, far, near, u, v, along, across, yaw, thrusts[0], thrusts[1]), -1)
+        way = torch.stack((x, y, far, near, u, v, along, across), -1)
+        return torch.cat((way, ego[..., 4:] / self.rest), -1)
 
 
 class RelativeMotion(nn.Module):
@@ -53,34 +59,34 @@ class RelativeMotion(nn.Module):
     the object passes and how far off, whether it is a vessel.
 
     With p the relative position and w the relative velocity, TCPA = -p w / w^2 and
-    DCPA = |p + w TCPA|. Vessels and buoys are told apart by their observed radius, which is at most
-    the true one: what looks larger than the largest buoy is a vessel, with a hull like the robot's.
-
-    Args:
-        own_radius: of the robot's hull, m.
-        buoy_radius: of the largest buoy, m.
+    DCPA = |p + w TCPA|.
     """
 
     features = 15
 
-    def __init__(self, own_radius: float, buoy_radius: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.own_radius, self.buoy_radius = own_radius, buoy_radius
         self.range, self.speed, self.near, self.far = RANGE, SPEED, NEAR, FAR
         self.latest, self.soon, self.slow = LATEST_TCPA, SOON, SLOW
 
-    def forward(self, objects: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Return features `[..., 15]` of objects `[..., 5]` as the simulator writes them.
+    def forward(
+        self,
+        place: tuple[Tensor, Tensor, Tensor, Tensor],
+        reach: Tensor,
+        vessel: Tensor,
+        u: Tensor,
+        v: Tensor,
+    ) -> Tensor:
+        """Return features `[..., 15]`; every argument is `[...]` or broadcasts to it.
 
         Args:
-            objects: of one decision.
-            u: forward velocity of the robot itself, broadcast to `[...]`, m/s.
+            place: x, y [m] and v_x, v_y [m/s] of each object, body frame of the robot.
+            reach: distance of the centres at contact, m.
+            vessel: whether the object is one.
+            u: forward velocity of the robot itself, m/s.
             v: to starboard, likewise.
         """
-        # Features first: operations on whole rows, where the last dimension is too short for them.
-        x, y, vx, vy, seen = objects.movedim(-1, 0).contiguous().unbind(0)  # [...] each
-        vessel = seen > self.buoy_radius
-        reach = torch.where(vessel, seen.clamp(min=self.own_radius), seen) + self.own_radius
+        x, y, vx, vy = place
         distance = length(x, y).clamp(min=1e-3)
         clearance = distance - reach
         wx, wy = vx - u, vy - v
@@ -103,13 +109,18 @@ class RelativeMotion(nn.Module):
             tight,
             tight * torch.exp(-tcpa / self.soon),
             (x * wy - y * wx) / (speed * self.range),
-            vessel.to(seen.dtype),
+            vessel.to(x.dtype),
         )
         return torch.stack(parts, 0).movedim(0, -1)
 
     def closeness(self, gap: Tensor, scale: float) -> Tensor:
         """Return 1 at contact and 1/e at the scale [m]; a hull's overlap counts to 1 m."""
         return torch.exp(-gap.clamp(min=-self.near) / scale)
+
+
+def columns(rows: Tensor) -> Tensor:
+    """Return `[F, ...]` of features `[..., F]`: operations need whole rows to be quick."""
+    return rows.movedim(-1, 0).contiguous()
 
 
 def length(x: Tensor, y: Tensor) -> Tensor:

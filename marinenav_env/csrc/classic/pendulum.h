@@ -42,7 +42,7 @@ struct Pendulum : Solo<Pendulum> {
   template <class T>
   using Physics = PendulumParams<T>;
 
-  template <class V, class S, class P, class Put>
+  template <bool, class V, class S, class P, class Put>
   MN_HD static void observe(const S& s, const P&, const RandomStream<V>&, int r, int w, Mask<V>,
                             const Put& put) {
     const SinCos<V> a = sincos_of(load<V>(s.robot_at(Robot::kAngle, r, w)));

@@ -101,7 +101,8 @@ struct Solo {
              Env::kObservationNames}};
   }
   /// The first fields of the state; a task that observes something else has its own.
-  template <class V, class S, class P, class Put>
+  static constexpr bool kFaultySensor = false;
+  template <bool, class V, class S, class P, class Put>
   MN_HD static void observe(const S& s, const P&, const RandomStream<V>&, int r, int w, Mask<V>,
                             const Put& put) {
     for (int f = 0; f < Env::kObservationSize; ++f) put(f, load<V>(s.robot_at(f, r, w)));
@@ -174,9 +175,9 @@ struct Solo {
   MN_HD static void advance(const S&, const P&, int, Mask<V>) {}
 
   /// Begins with numbers uniform in [0, 1), from which Env::begin makes the state.
-  template <class T>
+  template <class T, class Search>
   MN_HD static int place(const State<T>& s, const Params<T>& p, const RandomStream<T>& random,
-                         int w, const T*) {
+                         int w, const T*, const Search&) {
     constexpr uint32_t kStart = 1;  // what the draw is for
     const Philox4<uint32_t> bits = random.draw(kStart, 0, 0);
     const T unit[4] = {uniform<T>(bits.w0), uniform<T>(bits.w1), uniform<T>(bits.w2),

@@ -1,4 +1,5 @@
-// Runs phases as CUDA kernels on the current stream, one thread an index.
+// Runs phases as one CUDA kernel on the current stream: a single phase with a thread an index, several
+// with a block a tile of worlds, which runs them one after another.
 #pragma once
 
 #include <c10/cuda/CUDAException.h>
@@ -7,24 +8,156 @@
 #include <cstdlib>
 
 #include "kernel/block_size.h"
+#include "kernel/phases.h"
 
 namespace marinenav {
 
+constexpr int kWarp = 32;
+constexpr unsigned int kWholeWarp = 0xffffffffu;
+
+/// Looks for the first try that is accepted, with the lanes of a warp side by side.
+struct WarpSearch {
+  template <class Accept>
+  __device__ int first(int begin, int end, const Accept& accept) const {
+    for (; begin < end; begin += kWarp) {
+      const int mine = begin + static_cast<int>(threadIdx.x) % kWarp;
+      const unsigned int accepted = __ballot_sync(kWholeWarp, mine < end && accept(mine));
+      if (accepted != 0) return begin + __ffs(static_cast<int>(accepted)) - 1;
+    }
+    return end;
+  }
+};
+
+/// How a kernel divides worlds into tiles: a block has `rows` rows of `width` threads, and row r does
+/// robots r, r + rows and so on.
+struct Tiling {
+  int worlds, robots, width, rows;
+  bool gathers;  // rows of observations through shared memory
+};
+
+/// A thread's place in its tile.
+struct Place {
+  int first, row, world;  // the tile's first world; the thread's own, which may be beyond the last
+
+  explicit __device__ Place(const Tiling& n)
+      : first(static_cast<int>(blockIdx.x) * n.width),
+        row(static_cast<int>(threadIdx.x) / n.width),
+        world(first + static_cast<int>(threadIdx.x) % n.width) {}
+};
+
+template <class Body>
+__device__ void for_robots(const Tiling& n, const Place& at, const Body& body) {
+  if (at.world < n.worlds)
+    for (int r = at.row; r < n.robots; r += n.rows) body(r);
+}
+
 template <class Phase>
-__global__ void run_phase(const Phase phase, int worlds, int count) {
+__device__ void run_in_tile(const Tiling& n, const Place& at, const Phase& phase) {
+  if constexpr (Phase::kPerRobot) {
+    for_robots(n, at, [&](int r) { phase(r, at.world); });
+  } else if (at.row == 0 && at.world < n.worlds) {
+    phase(0, at.world);
+  }
+}
+
+/// A few worlds are placed by a warp each, many by a lane each: it takes as long as the slowest world,
+/// whose tries a warp makes 32 at a time.
+template <class Env, class T>
+__device__ void run_in_tile(const Tiling& n, const Place& at, const PlacePhase<Env, T>& phase) {
+  constexpr int kFew = 4;  // worlds one after another
+  const unsigned int wanted = __ballot_sync(kWholeWarp, phase.wanted(at.world));
+  if (__popc(wanted) > kFew * n.rows) {
+    if (at.row == 0) phase(0, at.world);
+    return;
+  }
+  const int begin = at.world - static_cast<int>(threadIdx.x) % kWarp;
+  int turn = 0;
+  for (unsigned int left = wanted; left != 0; left &= left - 1, ++turn)
+    if (turn % n.rows == at.row)
+      phase.place(begin + __ffs(static_cast<int>(left)) - 1, WarpSearch{});
+}
+
+/// Copies `count` numbers with the threads of the block, 16 bytes at a time where that is possible.
+template <class T>
+__device__ void copy_by_block(T* to, const T* from, int count) {
+  struct alignas(16) Group {
+    T numbers[16 / sizeof(T)];
+  };
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  const bool aligned = reinterpret_cast<uintptr_t>(to) % sizeof(Group) == 0;
+  const int groups = aligned ? count * static_cast<int>(sizeof(T)) / static_cast<int>(sizeof(Group)) : 0;
+  for (int i = thread; i < groups; i += threads)
+    reinterpret_cast<Group*>(to)[i] = reinterpret_cast<const Group*>(from)[i];
+  for (int i = groups * static_cast<int>(sizeof(Group) / sizeof(T)) + thread; i < count; i += threads)
+    to[i] = from[i];
+}
+
+/// Rows of all worlds are gathered in shared memory, and leave it as they lie in the observation:
+/// written by a lane each, a row's numbers would touch as many sectors of memory as the warp has lanes.
+template <class Env, class T>
+__device__ void run_in_tile(const Tiling& n, const Place& at, const SensePhase<Env, T>& phase) {
+  if (!n.gathers || phase.only != nullptr || phase.faulty()) {
+    for_robots(n, at, [&](int r) { phase(r, at.world); });
+    return;
+  }
+  extern __shared__ double2 shared[];  // aligned for 16 bytes
+  const int64_t first_row = int64_t{at.first} * n.robots;
+  ObservationView<Env, T> rows;
+  T* free = reinterpret_cast<T*>(shared);
+  for (int k = 0; k < Env::kEntries; ++k) {
+    rows.entry[k] = free;
+    free += n.width * n.robots * phase.frames * Env::entry_size(k);
+  }
+  for_robots(n, at, [&](int r) { phase.template observe<false>(r, at.world, rows, first_row); });
+  __syncthreads();
+  const int left = n.worlds - at.first;
+  const int count = (left < n.width ? left : n.width) * n.robots * phase.frames;
+  for (int k = 0; k < Env::kEntries; ++k) {
+    const int size = Env::entry_size(k);
+    copy_by_block(phase.out.entry[k] + first_row * phase.frames * size, rows.entry[k], count * size);
+  }
+}
+
+template <class Phase>
+__global__ void run_phase(const __grid_constant__ Phase phase, int worlds, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) phase(i / worlds, i % worlds);
 }
 
+/// Blocks of the largest size that a multiprocessor is to hold, which bounds a thread's registers: two
+/// leave 128. In float64 the phases need more than that.
+template <class... Phases>
+constexpr int kBlocksAtOnce = (... && (sizeof(typename Phases::Value) == sizeof(float))) ? 2 : 1;
+
+template <class... Phases>
+__global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phases...>) run_tiles(const Tiling tiling, const __grid_constant__ Phases... phases) {
+  const Place place(tiling);
+  // The barrier after the last phase costs nothing that counts.
+  ((run_in_tile(tiling, place, phases), __syncthreads()), ...);
+}
+
+/// Bytes of observation that a phase writes for a robot.
+template <class Phase>
+int row_bytes(const Phase&) {
+  return 0;
+}
+template <class Env, class T>
+int row_bytes(const SensePhase<Env, T>& phase) {
+  return phase.frames * Env::kObservationSize * static_cast<int>(sizeof(T));
+}
+
 struct CudaLauncher {
-  /// Threads a block; MARINENAV_BLOCK_SIZE overrides it (results do not depend on it).
+  static constexpr int kSharedBytes = 48 * 1024;  // of a block, without asking for more
+
+  /// Threads a block, or the next larger number that whole rows need; MARINENAV_BLOCK_SIZE overrides
+  /// it (results do not depend on it).
   static int block_size() {
     static const int size = block_size_from(std::getenv("MARINENAV_BLOCK_SIZE"));
     return size;
   }
 
   template <class Phase>
-  static void launch(const Phase& phase, int worlds, int robots) {
+  void operator()(int worlds, int robots, const Phase& phase) const {
     const int count = worlds * (Phase::kPerRobot ? robots : 1);
     if (count == 0) return;  // CUDA takes a grid of no blocks for an error
     const int threads = block_size();
@@ -33,9 +166,22 @@ struct CudaLauncher {
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
 
-  template <class... Phases>
-  void operator()(int worlds, int robots, const Phases&... phases) const {
-    (launch(phases, worlds, robots), ...);
+  template <class First, class Second, class... More>
+  void operator()(int worlds, int robots, const First& first, const Second& second,
+                  const More&... more) const {
+    if (worlds == 0 || robots == 0) return;
+    constexpr int kMostRows = kLargestBlock / kWarp;
+    const int turns = (robots + kMostRows - 1) / kMostRows;
+    const int rows = (robots + turns - 1) / turns;  // as many robots in every turn as can be
+    const int warps = block_size() / (kWarp * rows);
+    const int width = kWarp * (warps > 1 ? warps : 1);
+    const int64_t bytes = int64_t{width} * robots *
+                          (row_bytes(first) + row_bytes(second) + (0 + ... + row_bytes(more)));
+    const bool gathers = bytes <= kSharedBytes;
+    run_tiles<<<(worlds + width - 1) / width, width * rows,
+                gathers ? static_cast<int>(bytes) : 0, c10::cuda::getCurrentCUDAStream()>>>(
+        Tiling{worlds, robots, width, rows, gathers}, first, second, more...);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
 };
 

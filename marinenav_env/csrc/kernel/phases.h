@@ -25,23 +25,26 @@ struct SensePhase {
   // Up to so many worlds of a group are observed one by one rather than all lanes at once.
   static constexpr int kFewLanes = 2;
 
-  /// Pushes older frames of an entry down; a single frame copies nothing.
-  MN_HD void push_frames(T* to, const T* from, int64_t row, int size) const {
+  /// Pushes older frames of an entry's row down; a single frame copies nothing.
+  MN_HD void push_frames(T* to, const T* from, int size) const {
     for (int f = frames - 1; f > 0; --f) {
-      const T* source = from == nullptr ? to + row * frames * size
-                                        : from + (row * frames + f - 1) * size;
-      for (int i = 0; i < size; ++i) to[(row * frames + f) * size + i] = source[i];
+      const T* source = from == nullptr ? to : from + (f - 1) * size;
+      for (int i = 0; i < size; ++i) to[f * size + i] = source[i];
     }
   }
 
-  MN_HD void write_row(int64_t row, const T* values, int stride, bool alive) const {
+  /// Writes a robot's row, which is the one `row - first_row` of `rows`.
+  MN_HD void write_row(const ObservationView<Env, T>& rows, int64_t first_row, int64_t row,
+                       const T* values, int stride, bool alive) const {
     MN_UNROLL
     for (int k = 0; k < Env::kEntries; ++k) {
       const int size = Env::entry_size(k);
-      T* to = out.entry[k] + row * frames * size;
+      T* to = rows.entry[k] + (row - first_row) * frames * size;
       for (int i = 0; i < size; ++i) to[i] = values[i * stride];
       values += size * stride;
-      if (frames > 1) push_frames(out.entry[k], alive ? previous.entry[k] : nullptr, row, size);
+      if (frames == 1) continue;
+      const T* before = alive ? previous.entry[k] : nullptr;
+      push_frames(to, before == nullptr ? nullptr : before + row * frames * size, size);
     }
   }
 
@@ -66,7 +69,25 @@ struct SensePhase {
     }
   }
 
+  /// Whether the sensor has faults.
+  MN_HD bool faulty() const {
+    if constexpr (Env::kFaultySensor) return Env::faulty(p);
+    return false;
+  }
+
   MN_HD void observe_lanes(int r, int w) const {
+    if constexpr (Env::kFaultySensor) {
+      if (faulty()) return observe_faulty(r, w);
+    }
+    observe<false>(r, w, out, 0);
+  }
+
+  /// Out of line, so that code for faults takes no registers from a sensor without any.
+  MN_HD_APART void observe_faulty(int r, int w) const { observe<true>(r, w, out, 0); }
+
+  /// Observes world w, or its lanes, into `rows`, whose first is `first_row` of all.
+  template <bool kFaulty>
+  MN_HD void observe(int r, int w, const ObservationView<Env, T>& rows, int64_t first_row) const {
     auto alive = is_set(load_int<V>(s.status_at(r, w)), kAlive);
     if constexpr (kLaneCount<V> > 1) {
       for (int i = 0; i < kLaneCount<V>; ++i) alive[i] = wanted(w, i) ? alive[i] : 0;
@@ -75,18 +96,45 @@ struct SensePhase {
     alignas(64) T values[kValues];
     if (any(alive)) {
       const V zero = splat<V>(T(0));
-      Env::template observe<V>(s, p, s.template random<V>(w, steps_ahead), r, w, alive,
-                               [&](int i, V value) {
-                                 store(values + i * kLaneCount<V>, select(alive, value, zero));
-                               });
+      const auto put = [&](int i, V value) {
+        store(values + i * kLaneCount<V>, select(alive, value, zero));
+      };
+      Env::template observe<kFaulty, V>(s, p, s.template random<V>(w, steps_ahead), r, w, alive, put);
     } else {
       for (int i = 0; i < kValues; ++i) values[i] = T(0);
     }
     for (int i = 0; i < kLaneCount<V>; ++i) {
       if (!wanted(w, i)) continue;
-      write_row(int64_t{w + i} * s.robots + r, values + i, kLaneCount<V>,
+      write_row(rows, first_row, int64_t{w + i} * s.robots + r, values + i, kLaneCount<V>,
                 lane<V>(alive, i) != 0);
     }
+  }
+};
+
+/// Begins a new episode in the masked worlds.
+template <class Env, class T>
+struct BeginPhase {
+  using Value = T;
+  using World = typename Env::World;
+  static constexpr bool kPerRobot = false;
+  typename Env::template State<T> s;
+  const bool* only;  // [W], or null for all
+
+  MN_HD void operator()(int, int w) const {
+    if (only != nullptr && !only[w]) return;
+    *s.world_at(World::kStage, w) = s.stage_in(World::kNextStage, w);
+    *s.world_at(World::kEpisode, w) += 1;
+    *s.world_at(World::kStep, w) = 0;
+    *s.world_at(World::kEnd, w) = kRunning;
+  }
+};
+
+/// Looks for the first try that is accepted, one after another.
+struct OneByOne {
+  template <class Accept>
+  MN_HD int first(int begin, int end, const Accept& accept) const {
+    while (begin < end && !accept(begin)) ++begin;
+    return begin;
   }
 };
 
@@ -94,22 +142,25 @@ struct SensePhase {
 template <class Env, class T>
 struct PlacePhase {
   using Value = T;
-  using World = typename Env::World;
   static constexpr bool kPerRobot = false;
   typename Env::template State<T> s;
   typename Env::template Params<T> p;
   const bool* only;  // [W], or null for all
   bool* alive;       // [W, R] robots that act in the coming decision
 
+  MN_HD bool wanted(int w) const { return w < s.worlds && (only == nullptr || only[w]); }
+
   MN_HD void operator()(int, int w) const {
-    if (only != nullptr && !only[w]) return;
-    const int stage = s.stage_in(World::kNextStage, w);
-    *s.world_at(World::kStage, w) = stage;
-    *s.world_at(World::kEpisode, w) += 1;
-    *s.world_at(World::kStep, w) = 0;
-    *s.world_at(World::kEnd, w) = kRunning;
-    const int robots =
-        Env::place(s, p, s.template random<T>(w, 0), w, s.stage + stage * Env::Stage::kCount);
+    if (wanted(w)) place(w, OneByOne{});
+  }
+
+  /// Places a world. It reads nothing that it overwrites with another value, so that several threads
+  /// may do it together: all write the same.
+  template <class Search>
+  MN_HD void place(int w, const Search& search) const {
+    const int stage = s.stage_in(Env::World::kStage, w);
+    const int robots = Env::place(s, p, s.template random<T>(w, 0), w,
+                                  s.stage + stage * Env::Stage::kCount, search);
     for (int r = 0; r < s.robots; ++r) {
       const bool placed = r < robots;
       *s.status_at(r, w) = placed ? kAlive : 0;
@@ -136,20 +187,18 @@ MN_HD void for_lanes(int left, const Body& body) {
   }
 }
 
-/// Rewards, ends and statistics of a decision, world by world, and what it changes besides robots.
+/// Rewards robots, and ends them, as Env::judge says.
 template <class Env, class V>
 struct JudgePhase {
   using Value = V;
   using T = Scalar<V>;
   using Robot = typename Env::Robot;
-  using World = typename Env::World;
-  static constexpr bool kPerRobot = false;
+  static constexpr bool kPerRobot = true;
   typename Env::template State<T> s;
   typename Env::template Params<T> p;
   StepView<T> out;
 
-  /// Rewards robot r and ends it as Env::judge says; returns where it failed.
-  MN_HD Mask<V> judge_robot(int r, int w) const {
+  MN_HD void operator()(int r, int w) const {
     auto status = load_int<V>(s.status_at(r, w));
     const auto alive = is_set(status, kAlive);
     const V zero = splat<V>(T(0)), one = splat<V>(T(1));
@@ -157,6 +206,7 @@ struct JudgePhase {
     const auto failed = both(alive, verdict.failed), reached = both(alive, verdict.reached);
     const V reward = select(alive, verdict.reward, zero);
     const auto ended = either(failed, reached);
+    status = select(alive, status | kActed, status & ~kActed);
     status = select(failed, status | kFailed, status);
     status = select(reached, status | kReached, status);
     status = select(ended, status & ~kAlive, status);
@@ -174,8 +224,19 @@ struct JudgePhase {
       out.acted[row] = (f & 1) != 0;
       out.terminated[row] = (f & 2) != 0;
     });
-    return failed;
   }
+};
+
+/// Ends worlds after a decision, with their statistics, and changes what is no robot.
+template <class Env, class V>
+struct EndPhase {
+  using Value = V;
+  using T = Scalar<V>;
+  using World = typename Env::World;
+  static constexpr bool kPerRobot = false;
+  typename Env::template State<T> s;
+  typename Env::template Params<T> p;
+  StepView<T> out;
 
   MN_HD void operator()(int, int w) const {
     auto end = load_int<V>(s.world_at(World::kEnd, w));
@@ -184,10 +245,11 @@ struct JudgePhase {
     auto acting = load_int<V>(s.world_at(World::kRobotSteps, w));
     auto alive = failed;
     for (int r = 0; r < s.robots; ++r) {
-      const auto before = load_int<V>(s.status_at(r, w)) & kAlive;
-      acting = acting + before;  // kAlive is 1
-      failed = either(failed, judge_robot(r, w));
-      alive = either(alive, is_set(load_int<V>(s.status_at(r, w)), kAlive));
+      const auto status = load_int<V>(s.status_at(r, w));
+      const auto acted = is_set(status, kActed);
+      acting = select(acted, acting + 1, acting);
+      failed = either(failed, both(acted, is_set(status, kFailed)));
+      alive = either(alive, is_set(status, kAlive));
     }
     store_int<V>(s.world_at(World::kRobotSteps, w), acting);
     auto step = load_int<V>(s.world_at(World::kStep, w));
@@ -209,7 +271,7 @@ struct JudgePhase {
   /// Writes the worlds' ends, empties finished worlds and books their episodes.
   MN_HD void finish(int w, Mask<V> finished, Int<V> end) const {
     for (int r = 0; r < s.robots; ++r) {
-      const auto status = load_int<V>(s.status_at(r, w));
+      const auto status = load_int<V>(s.status_at(r, w)) & ~kActed;
       const auto alive = is_set(status, kAlive);
       store_int<V>(s.status_at(r, w), select(finished, status & ~kAlive, status));
       const Int<V> none{};

@@ -13,6 +13,7 @@ namespace marinenav {
 constexpr int32_t kAlive = 1;  // takes decisions and is seen by others
 constexpr int32_t kFailed = 2;
 constexpr int32_t kReached = 4;
+constexpr int32_t kActed = 8;  // from the judge's verdict on a decision to the end of it
 
 // How a world's episode stands.
 constexpr int32_t kRunning = 0;

@@ -222,7 +222,13 @@ struct MarineEnv {
     return joined({ego, Sensor::observation()});
   }
 
-  template <class V, class S, class P, class Put>
+  static constexpr bool kFaultySensor = Sensor::kFaulty;
+  template <class P>
+  MN_HD static bool faulty(const P& p) {
+    return p.perception.faulty();
+  }
+
+  template <bool kFaulty, class V, class S, class P, class Put>
   MN_HD static void observe(const S& s, const P& p, const RandomStream<V>& random, int r, int w,
                             Mask<V> alive, const Put& put) {
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
@@ -235,7 +241,7 @@ struct MarineEnv {
     put(0, h.cos * dx + h.sin * dy), put(1, h.cos * dy - h.sin * dx);
     put(2, u), put(3, v);
     Vessel::observe(field, [&](int i, V value) { put(4 + i, value); });
-    const auto sighting = Sensor::template observe<V>(
+    const auto sighting = Sensor::template observe<kFaulty, V>(
         s, p, random, self, u, v, r, w, [&](int i, V value) { put(kEgo + i, value); });
     Task::template note<Robot, V>(sighting, keep);
   }
@@ -308,10 +314,10 @@ struct MarineEnv {
   }
 
   /// Places world w as its stage says; returns the number of robots.
-  template <class T>
+  template <class T, class Search>
   MN_HD static int place(const State<T>& s, const Params<T>& p, const RandomStream<T>& random,
-                         int w, const T* stage) {
-    Placement<MarineEnv, T> placement{s, p, random, w};
+                         int w, const T* stage, const Search& search) {
+    Placement<MarineEnv, T, Search> placement{s, p, random, search, w};
     placement.choose_scene(stage);
     placement.place_robots(stage);
     (Part::place(placement, stage), ...);

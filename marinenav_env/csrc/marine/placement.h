@@ -9,7 +9,7 @@
 namespace marinenav {
 
 /// Places one world; what finds no room is left out.
-template <class Env, class T>
+template <class Env, class T, class Search>
 struct Placement {
   using Real = T;
   using Robot = typename Env::Robot;
@@ -18,9 +18,17 @@ struct Placement {
   const typename Env::template State<T>& s;
   const typename Env::template Params<T>& p;
   const RandomStream<T>& random;
+  Search search;
   int w;
   int robots = 0;  // placed so far
   int scene = -1;  // the one placed; -1 is a random map
+
+  struct Way {
+    T start_x, start_y, goal_x, goal_y;
+  };
+  struct Disc {
+    T x, y, radius;
+  };
 
   /// As many of a kind as the stage wants, but no more than there are slots to write to.
   MN_HD int within(T wanted, int slots) const {
@@ -43,17 +51,31 @@ struct Placement {
     return true;
   }
 
-  MN_HD bool fits_robot(T start_x, T start_y, T goal_x, T goal_y, T min_distance) const {
-    if (distance(start_x, start_y, goal_x, goal_y) < min_distance) return false;
+  MN_HD bool fits_robot(const Way& way, T min_distance) const {
+    if (distance(way.start_x, way.start_y, way.goal_x, way.goal_y) < min_distance) return false;
     const T clear = p.scenario.clear_radius;
     for (int j = 0; j < robots; ++j) {
-      if (distance(start_x, start_y, *s.robot_at(Robot::kX, j, w), *s.robot_at(Robot::kY, j, w)) <=
-              clear ||
-          distance(goal_x, goal_y, *s.robot_at(Robot::kGoalX, j, w),
+      if (distance(way.start_x, way.start_y, *s.robot_at(Robot::kX, j, w),
+                   *s.robot_at(Robot::kY, j, w)) <= clear ||
+          distance(way.goal_x, way.goal_y, *s.robot_at(Robot::kGoalX, j, w),
                    *s.robot_at(Robot::kGoalY, j, w)) <= clear)
         return false;
     }
     return true;
+  }
+
+  /// Puts what `draw(i)` gives and `fits(drawn)` accepts, try by try, until so many are placed or no
+  /// try is left; returns how many.
+  template <class Draw, class Fits, class Put>
+  MN_HD int fill(int wanted, const Draw& draw, const Fits& fits, const Put& put) const {
+    const int tries = static_cast<int>(p.scenario.placement_tries);
+    int placed = 0;
+    for (int i = 0; placed < wanted; ++i) {
+      i = search.first(i, tries, [&](int k) { return fits(draw(k), placed); });
+      if (i >= tries) break;
+      put(draw(i), placed++);
+    }
+    return placed;
   }
 
   /// Draws one of the stage's scenes, if it has any.
@@ -94,19 +116,22 @@ struct Placement {
     const int wanted = within(stage[Stage::kRobots], s.robots);
     const T low = p.scenario.start_margin;
     const T high_x = p.scenario.width - low, high_y = p.scenario.height - low;
-    const int tries = static_cast<int>(p.scenario.placement_tries);
-    for (int i = 0; i < tries && robots < wanted; ++i) {
-      const Philox4<uint32_t> bits = random.draw(Purpose::kRobot, 0, i);
-      const T start_x = between(low, high_x, bits.w0), start_y = between(low, high_y, bits.w1);
-      const T goal_x = between(low, high_x, bits.w2), goal_y = between(low, high_y, bits.w3);
-      if (!fits_robot(start_x, start_y, goal_x, goal_y, stage[Stage::kMinDistance])) continue;
-      for (int f = 0; f < Robot::kCount; ++f) *s.robot_at(f, robots, w) = T(0);
-      *s.robot_at(Robot::kX, robots, w) = start_x;
-      *s.robot_at(Robot::kY, robots, w) = start_y;
-      *s.robot_at(Robot::kGoalX, robots, w) = goal_x;
-      *s.robot_at(Robot::kGoalY, robots, w) = goal_y;
-      ++robots;
-    }
+    fill(
+        wanted,
+        [&](int i) {
+          const Philox4<uint32_t> bits = random.draw(Purpose::kRobot, 0, i);
+          return Way{between(low, high_x, bits.w0), between(low, high_y, bits.w1),
+                     between(low, high_x, bits.w2), between(low, high_y, bits.w3)};
+        },
+        [&](const Way& way, int) { return fits_robot(way, stage[Stage::kMinDistance]); },
+        [&](const Way& way, int r) {
+          for (int f = 0; f < Robot::kCount; ++f) *s.robot_at(f, r, w) = T(0);
+          *s.robot_at(Robot::kX, r, w) = way.start_x;
+          *s.robot_at(Robot::kY, r, w) = way.start_y;
+          *s.robot_at(Robot::kGoalX, r, w) = way.goal_x;
+          *s.robot_at(Robot::kGoalY, r, w) = way.goal_y;
+          robots = r + 1;
+        });
     *s.world_at(World::kRobots, w) = robots;
   }
 
@@ -134,18 +159,19 @@ struct Placement {
     }
     const T low = p.scenario.buoy_margin;
     const T high_x = p.scenario.width - low, high_y = p.scenario.height - low;
-    const int tries = static_cast<int>(p.scenario.placement_tries);
-    int placed = 0;
-    for (int i = 0; i < tries && placed < wanted; ++i) {
-      const Philox4<uint32_t> bits = random.draw(Purpose::kBuoy, 0, i);
-      const T x = between(low, high_x, bits.w0), y = between(low, high_y, bits.w1);
-      const T r = between(p.scenario.buoy_radius_min, p.scenario.buoy_radius_max, bits.w2);
-      if (!fits_buoy(x, y, r, placed)) continue;
-      *s.buoy_at(0, placed, w) = x;
-      *s.buoy_at(1, placed, w) = y;
-      *s.buoy_at(2, placed, w) = r;
-      ++placed;
-    }
+    const int placed = fill(
+        wanted,
+        [&](int i) {
+          const Philox4<uint32_t> bits = random.draw(Purpose::kBuoy, 0, i);
+          return Disc{between(low, high_x, bits.w0), between(low, high_y, bits.w1),
+                      between(p.scenario.buoy_radius_min, p.scenario.buoy_radius_max, bits.w2)};
+        },
+        [&](const Disc& disc, int before) { return fits_buoy(disc.x, disc.y, disc.radius, before); },
+        [&](const Disc& disc, int b) {
+          *s.buoy_at(0, b, w) = disc.x;
+          *s.buoy_at(1, b, w) = disc.y;
+          *s.buoy_at(2, b, w) = disc.radius;
+        });
     *s.world_at(World::kBuoys, w) = placed;
   }
 

@@ -4,25 +4,20 @@ Under the address and undefined-behaviour sanitizers for this machine, with the 
 operators, and for each older instruction set that it also runs: all must give the same bits.
 """
 
-import hashlib
 import importlib.util
 import os
 import platform
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.state import radius_noise_table
 from marinenav_env.kernel import ops
+from tests.core_programs import PARAMS, ROOT, build, run
 from tests.marinenav_env.rollouts import rough
 
-PARAMS = ops.describe("marine").pack(EnvConfig().named_numbers())
-ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "csrc" / "test_core.cpp"
-INCLUDES = (ROOT / "marinenav_env" / "csrc", PROGRAM.parent)
 SANITIZERS = "-fsanitize=address,undefined,float-cast-overflow"
 SANITIZED = ("-O1", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
 
@@ -44,40 +39,6 @@ def other_builds() -> dict[str, tuple[str, ...]]:
 OTHER_BUILDS = other_builds()
 
 
-def build(name: str, *flags: str) -> Path:
-    """Compiles the program, or returns the one compiled from the same sources and flags."""
-    compiler = os.environ.get("CXX", "g++")
-    common = ("-std=c++17", "-ffp-contract=off", "-pthread", "-Wno-psabi")
-    command = [compiler, *common, *flags, *(f"-I{path}" for path in INCLUDES), str(PROGRAM)]
-    digest = hashlib.sha256(repr(command).encode())
-    headers = sorted(path for folder in INCLUDES for path in folder.rglob("*.h"))
-    for path in (PROGRAM, *headers):
-        digest.update(path.read_bytes())
-    folder = ROOT / "build" / "test_core"
-    program = folder / f"{name}-{digest.hexdigest()[:16]}"
-    if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        for stale in folder.glob(f"{name}-*"):
-            stale.unlink()
-        partial = folder / f"{name}.partial"
-        result = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True)
-        assert result.returncode == 0, result.stderr
-        partial.rename(program)
-    return program
-
-
-def run(program: Path, params: list[float]) -> subprocess.CompletedProcess:
-    """Runs the program on these parameters and the usual radius noise."""
-    numbers = [*params, *radius_noise_table(1.0).tolist()]
-    return subprocess.run(
-        [str(program)],
-        input=" ".join(repr(x) for x in numbers),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def checked_output(program: Path) -> str:
     """What the program prints when all its checks pass."""
     result = run(program, PARAMS)
@@ -96,7 +57,7 @@ def programs() -> dict[str, Path]:
     """The program under the sanitizers and the other builds of it, compiled at the same time."""
     builds = {"sanitized": SANITIZED, **OTHER_BUILDS}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        paths = pool.map(lambda name: build(name, *builds[name]), builds)
+        paths = pool.map(lambda name: build(name, PROGRAM, *builds[name]), builds)
     return dict(zip(builds, paths, strict=True))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
+from marinenav_env.envs.icra2024 import Icra2024Config, icra2024_spec
 from marinenav_env.fields import ConfigError
 from tests.train_RL_agents.agent_samples import (
     HISTORY,
@@ -16,9 +18,13 @@ from tests.train_RL_agents.agent_samples import (
     random_batch,
     random_observation,
 )
-from train_RL_agents.agents.encoders import RelativeMotionEncoder, make_encoder
+from train_RL_agents.agents.encoders import (
+    RelativeMotionEncoder,
+    TwoListRelativeMotionEncoder,
+    make_encoder,
+)
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.agents.relative_motion import OwnMotion, RelativeMotion
+from train_RL_agents.agents.relative_motion import OwnMotion
 
 NAMES = [
     "ahead",
@@ -38,14 +44,19 @@ NAMES = [
     "vessel",
 ]
 OWN_RADIUS, BUOY_RADIUS = 2.8, 1.0
+LISTS = icra2024_spec(Icra2024Config(), discrete=True, stack_k=2)
 
 
 def describe(*, u=0.0, v=0.0, x=0.0, y=0.0, vx=0.0, vy=0.0, radius=2.0):
-    """Return the features of one object by name."""
-    motion = RelativeMotion(OWN_RADIUS, BUOY_RADIUS)
-    objects = torch.tensor([[x, y, vx, vy, radius]])
-    values = motion(objects, torch.tensor([u]), torch.tensor([v]))
-    return dict(zip(NAMES, values[0].tolist(), strict=True))
+    """Return the features of one object by name, as the encoder works them out."""
+    encoder = RelativeMotionEncoder(replace(MARINE, own_radius=OWN_RADIUS, buoy_radius=BUOY_RADIUS))
+    encoder.object_encoder = encoder.self_encoder = torch.nn.Identity()
+    ego, objects, mask = (torch.zeros(1, *shape) for shape in MARINE.shapes)
+    ego[0, 2:4] = torch.tensor([u, v])
+    objects[0, 0], mask[0, 0] = torch.tensor([x, y, vx, vy, radius]), 1.0
+    own = encoder.own_motion.features
+    values = encoder((ego, objects, mask))[0, own : own + len(NAMES)]
+    return dict(zip(NAMES, values.tolist(), strict=True))
 
 
 def test_vessels_that_meet_head_on():
@@ -85,7 +96,8 @@ def test_a_buoy_has_the_radius_that_is_seen_and_a_vessel_its_hull():
 def test_the_way_to_the_goal():
     ego = torch.tensor([[3.0, 4.0, 3.0, 0.0, 0.5, 500.0, -500.0]])
     expected = [0.6, 0.8, 5 / 40, math.exp(-1.0), 1.0, 0.0, 0.6, -0.8, 0.5, 0.5, -0.5]
-    torch.testing.assert_close(OwnMotion()(ego), torch.tensor([expected]))
+    torch.testing.assert_close(OwnMotion((1.0, 1000.0, 1000.0))(ego), torch.tensor([expected]))
+    torch.testing.assert_close(OwnMotion(())(ego[:, :4]), torch.tensor([expected[:8]]))
 
 
 @pytest.mark.parametrize("spec", [MARINE, HISTORY])
@@ -146,3 +158,41 @@ def test_magnitudes_and_other_observations_are_refused():
         make_agent("DQN", encoder="relative_motion", spec=flat_spec("DQN", (1.0,) * 4, 3))
     with pytest.raises(ConfigError, match=r"encoder.*'relative_motoin'"):
         make_agent("DQN", encoder="relative_motoin")
+
+
+def test_buoys_and_robots_of_two_lists():
+    encoder = make_encoder(LISTS.observation, "relative_motion")
+    assert isinstance(encoder, TwoListRelativeMotionEncoder)
+    for part in ("self_encoder", "static_encoder", "dynamic_encoder"):
+        setattr(encoder, part, torch.nn.Identity())
+    ego, static, dynamic = (torch.zeros(1, *shape) for shape in LISTS.observation.shapes)
+    ego[0, 2] = 1.5  # m/s ahead, in the newest frame
+    static[0, 1] = torch.tensor([10.0, 0.0, 1.0])
+    dynamic[0, 5] = torch.tensor([0.0, -6.0, 0.0, 2.0])  # the nearest of the older frame
+    features = encoder((ego, static, dynamic))[0, 2 * 8 :].view(2, 2, 5, len(NAMES))
+    buoy = dict(zip(NAMES, features[0, 0, 1].tolist(), strict=True))
+    robot = dict(zip(NAMES, features[1, 1, 0].tolist(), strict=True))
+    assert (buoy["vessel"], robot["vessel"]) == (0.0, 1.0)
+    assert buoy["clearance"] == pytest.approx((10.0 - 1.0 - 0.8) / 20.0)
+    assert robot["clearance"] == pytest.approx((6.0 - 1.6) / 20.0)
+    assert buoy["w_x"] == pytest.approx(-0.5)
+    # The older frame's robot is at rest: 6 m at 2 m/s, which counts as 2.2.
+    assert robot["tcpa"] == pytest.approx(12.0 / 2.2**2 / 10.0)
+    features[0, 0, 1], features[1, 1, 0] = 0.0, 0.0
+    assert not features.any()  # padding says nothing
+
+
+@pytest.mark.parametrize("name", ["DQN", "IQN"])
+def test_agents_learn_on_two_lists(name):
+    agent = make_agent(name, encoder="relative_motion", spec=LISTS)
+    before = [p.clone() for p in agent.policy_network.encoder.parameters()]
+    metrics = agent.update(random_batch(agent, 16))
+    assert metrics["critic_loss"].isfinite()
+    after = agent.policy_network.encoder.parameters()
+    assert all(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+def test_two_lists_can_be_scripted_in_float64():
+    encoder = make_encoder(LISTS.observation, "relative_motion").double()
+    observation = tuple(part.double() for part in random_observation(5, spec=LISTS.observation))
+    torch.testing.assert_close(torch.jit.script(encoder)(observation), encoder(observation))

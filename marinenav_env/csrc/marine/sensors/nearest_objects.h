@@ -264,6 +264,7 @@ MN_HD V colregs_angle(const P& p, const ObjectList<V>& list, V u, V v) {
 /// The nearest kObjects by surface distance, their number fixed and a mask beside them.
 struct NearestObjects {
   static constexpr int kEntries = 2;
+  static constexpr bool kFaulty = true;  // it has faults, if the parameters say so
   static constexpr int kSize = kObjects * (kObjectFeatures + 1);
   MN_HD static constexpr int entry_size(int k) {
     return k == 0 ? kObjects * kObjectFeatures : kObjects;
@@ -336,29 +337,12 @@ struct NearestObjects {
   };
 
   /// `put(i, value)` writes the observation; u and v are the robot's own velocity in its frame.
-  template <class V, class S, class P, class Put, class T = Scalar<V>>
+  template <bool kWithFaults, class V, class S, class P, class Put, class T = Scalar<V>>
   MN_HD static Sighting<V> observe(const S& s, const P& p, const RandomStream<V>& random,
                                    const Observer<V>& self, V u, V v, int r, int w,
                                    const Put& put) {
-    return p.perception.faulty() ? observe_faulty<V>(s, p, random, self, u, v, r, w, put)
-                                 : observe_list<false, V>(s, p, random, self, u, v, r, w, put);
-  }
-
-  /// Out of line, so that code for faults does not slow down a sensor without any.
-  template <class V, class S, class P, class Put>
-  MN_HD_APART static Sighting<V> observe_faulty(const S& s, const P& p,
-                                                const RandomStream<V>& random,
-                                                const Observer<V>& self, const V& u, const V& v,
-                                                int r, int w, const Put& put) {
-    return observe_list<true, V>(s, p, random, self, u, v, r, w, put);
-  }
-
-  template <bool kFaulty, class V, class S, class P, class Put, class T = Scalar<V>>
-  MN_HD static Sighting<V> observe_list(const S& s, const P& p, const RandomStream<V>& random,
-                                        const Observer<V>& self, V u, V v, int r, int w,
-                                        const Put& put) {
     ObjectList<V> near;
-    const auto contact = look_around<kFaulty>(s, p, random, self, r, w, near);
+    const auto contact = look_around<kWithFaults>(s, p, random, self, r, w, near);
     const V phi = colregs_angle(p, near, u, v);
     const V zero = splat<V>(T(0)), one = splat<V>(T(1));
     MN_UNROLL

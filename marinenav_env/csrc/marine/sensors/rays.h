@@ -64,6 +64,7 @@ struct StatelessSensor {
 template <int kRows, int kFeatures>
 struct RowSensor : StatelessSensor {
   static constexpr int kEntries = 2;
+  static constexpr bool kFaulty = false;
   static constexpr int kSize = kRows * (kFeatures + 1);
   MN_HD static constexpr int entry_size(int k) { return k == 0 ? kRows * kFeatures : kRows; }
   static TensorSpecs rows(const char* features) {

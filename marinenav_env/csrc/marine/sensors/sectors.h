@@ -92,7 +92,7 @@ struct Sectors : RowSensor<kSectors, 3> {
   }
 
   /// `put(i, value)` writes the observation.
-  template <class V, class S, class P, class Put, class T = Scalar<V>>
+  template <bool, class V, class S, class P, class Put, class T = Scalar<V>>
   MN_HD static RaySighting<V> observe(const S& s, const P& p, const RandomStream<V>& random,
                                       const Observer<V>& self, V, V, int r, int w,
                                       const Put& put) {

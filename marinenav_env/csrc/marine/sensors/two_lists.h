@@ -13,6 +13,7 @@ MN_PARAMS(TwoListsParams, MN_TWO_LISTS_PARAMS)
 struct TwoLists {
   static constexpr int kBuoyFeatures = 3, kRobotFeatures = 4;
   static constexpr int kEntries = 2;
+  static constexpr bool kFaulty = false;
   static constexpr int kSize = kObjects * (kBuoyFeatures + kRobotFeatures);
   MN_HD static constexpr int entry_size(int k) {
     return kObjects * (k == 0 ? kBuoyFeatures : kRobotFeatures);
@@ -78,7 +79,7 @@ struct TwoLists {
   }
 
   /// `put(i, value)` writes the observation.
-  template <class V, class S, class P, class Put, class T = Scalar<V>>
+  template <bool, class V, class S, class P, class Put, class T = Scalar<V>>
   MN_HD static Sighting<V> observe(const S& s, const P& p, const RandomStream<V>&,
                                    const Observer<V>& self, V, V, int r, int w, const Put& put) {
     using F = typename S::Robot;

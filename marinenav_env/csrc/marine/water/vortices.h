@@ -102,21 +102,27 @@ struct Vortices : Component {
       *s.world_at(Placement::World::kVortices, w) = given;
       return;
     }
-    const int tries = static_cast<int>(p.scenario.placement_tries);
-    int placed = 0;
-    for (int i = 0; i < tries && placed < wanted; ++i) {
-      const Philox4<uint32_t> bits = place.random.draw(Purpose::kVortex, 0, i);
-      const T x = between(T(0), p.scenario.width, bits.w0);
-      const T y = between(T(0), p.scenario.height, bits.w1);
-      const T speed = between(p.current.edge_speed_min, p.current.edge_speed_max, bits.w2);
-      const T strength = T(2) * kPi<T> * p.current.core_radius * speed;
-      const T circulation = (bits.w3 >> 31) != 0 ? strength : -strength;
-      if (!fits(place, x, y, circulation, placed)) continue;
-      *s.vortex_at(0, placed, w) = x;
-      *s.vortex_at(1, placed, w) = y;
-      *s.vortex_at(2, placed, w) = circulation;
-      ++placed;
-    }
+    struct Drawn {
+      T x, y, circulation;
+    };
+    const int placed = place.fill(
+        wanted,
+        [&](int i) {
+          const Philox4<uint32_t> bits = place.random.draw(Purpose::kVortex, 0, i);
+          const T speed = between(p.current.edge_speed_min, p.current.edge_speed_max, bits.w2);
+          const T strength = T(2) * kPi<T> * p.current.core_radius * speed;
+          return Drawn{between(T(0), p.scenario.width, bits.w0),
+                       between(T(0), p.scenario.height, bits.w1),
+                       (bits.w3 >> 31) != 0 ? strength : -strength};
+        },
+        [&](const Drawn& drawn, int before) {
+          return fits(place, drawn.x, drawn.y, drawn.circulation, before);
+        },
+        [&](const Drawn& drawn, int c) {
+          *s.vortex_at(0, c, w) = drawn.x;
+          *s.vortex_at(1, c, w) = drawn.y;
+          *s.vortex_at(2, c, w) = drawn.circulation;
+        });
     *s.world_at(Placement::World::kVortices, w) = placed;
   }
 
