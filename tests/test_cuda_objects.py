@@ -17,8 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 CSRC = ROOT / "marinenav_env" / "csrc"
 ARCHITECTURES = tuple(os.environ.get("MARINENAV_CHECKED_ARCHITECTURES", "90").split())
 """Of the GPUs; a minute each, so one by default: `MARINENAV_CHECKED_ARCHITECTURES="80 90 120"`."""
-MOST_REGISTERS = 168
-"""Of a float kernel: more, and three blocks of 128 threads no longer fit a multiprocessor."""
+MOST_REGISTERS = 128
+"""Of a float kernel: more, and three blocks of five robots do not fit a multiprocessor."""
+MOST_SPILLED = 24
+"""Bytes that a float kernel stores and loads because of that limit."""
+MOST_STACK = 840
+"""Bytes of a float kernel: sectors' rows. A copy of the parameters would be a kilobyte."""
 FLOAT, DOUBLE = "fEEEEv", "dEEEEv"
 """What the mangled name of a kernel has in it: the last argument of its phase is the type."""
 
@@ -38,6 +42,7 @@ class Kernel(NamedTuple):
     name: str
     architecture: str
     registers: int
+    stack: int
     spills: int
 
 
@@ -79,13 +84,13 @@ def compiled(request) -> dict[str, str]:
 def kernels(log: str) -> list[Kernel]:
     """Read what the assembler says of every kernel."""
     entry = re.compile(
-        r"Compiling entry function '(\w+)' for 'sm_(\d+)'.*?(\d+) bytes spill stores, "
-        r"(\d+) bytes spill loads.*?Used (\d+) registers",
+        r"Compiling entry function '(\w+)' for 'sm_(\d+)'.*?(\d+) bytes stack frame, "
+        r"(\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers",
         re.DOTALL,
     )
     return [
-        Kernel(name, architecture, int(registers), int(stores) + int(loads))
-        for name, architecture, stores, loads, registers in entry.findall(log)
+        Kernel(name, architecture, int(registers), int(stack), int(stores) + int(loads))
+        for name, architecture, stack, stores, loads, registers in entry.findall(log)
     ]
 
 
@@ -95,10 +100,11 @@ def bodies(ptx: str) -> list[tuple[str, str]]:
     return list(zip(found[1::2], found[2::2], strict=True))
 
 
-def test_float_kernels_keep_to_their_registers_and_spill_nothing(compiled):
+def test_float_kernels_keep_to_their_registers_and_stack(compiled):
     checked = [kernel for kernel in kernels(compiled["log"]) if FLOAT in kernel.name]
     assert {kernel.architecture for kernel in checked} == set(ARCHITECTURES)
-    assert not [kernel for kernel in checked if kernel.spills]
+    assert not [kernel for kernel in checked if kernel.spills > MOST_SPILLED]
+    assert not [kernel for kernel in checked if kernel.stack > MOST_STACK]
     assert not [kernel for kernel in checked if kernel.registers > MOST_REGISTERS]
 
 

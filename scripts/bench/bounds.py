@@ -1,7 +1,7 @@
 """What a robot-step must move and compute, and so the fastest that a GPU could do it.
 
 Bytes: every number of the state that a step needs or changes, every action and every result,
-counted once each way, as if the three phases of a step were one and all caches perfect. Operations:
+counted once each way, as if the phases of a step were one and all caches perfect. Operations:
 float32 and integer arithmetic of the core as one thread executes it, a fused multiply-add counting
 once; address arithmetic, loads and stores are left out. Both are lower limits of the work, so the
 bound is an upper limit of the rate.

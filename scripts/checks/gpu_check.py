@@ -1,7 +1,7 @@
 """Checks the project on a machine with a GPU, in under ten minutes: scripts/gpu_check.sh [FOLDER].
 
 Builds the CUDA operators with the torch that is there, runs the CUDA tests, compute-sanitizer's
-memcheck and initcheck and a short training of every agent, and measures. FOLDER (else $OUT, else
+tools and a short training of every agent, and measures. FOLDER (else $OUT, else
 docs/benchmarks) gets gpu_check.json (device, commit, command, every check), gpu_bench.json,
 gpu_training.json, gpu_replay.json and gpu_check.log. Files of these names that lie there go first;
 the new ones are written anew after every check and every row of bench.py, so that what stops the
@@ -87,6 +87,7 @@ class Check(NamedTuple):
 
 
 # torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
+SANITIZERS = ("memcheck", "initcheck", "racecheck", "synccheck")
 SANITIZER = (
     "env PYTORCH_NO_CUDA_MEMORY_CACHING=1 {sanitizer} --report-api-errors no --error-exitcode 99"
     " --tool %s {python} scripts/checks/sanitizer_run.py"
@@ -112,7 +113,7 @@ def groups(agents: Sequence[str]) -> list[list[Check]]:
         [Check("operators", 30, f"{{python}} -c {loads}")],
         [
             Check("tests", 180, " ".join((tests, *CUDA_TESTS))),
-            *(Check(tool, 180, SANITIZER % tool) for tool in ("memcheck", "initcheck")),
+            *(Check(tool, 180, SANITIZER % tool) for tool in SANITIZERS),
         ],
         [Check(f"train_{agent}", 100, TRAIN % (agent, agent)) for agent in agents],
         [Check("bench", 120, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
@@ -240,7 +241,7 @@ class Run:
         unsupported = "Device not supported" in text or "not supported on this device" in text
         if not why:
             self.note(name, "passed", seconds)
-        elif name in ("memcheck", "initcheck") and unsupported:
+        elif name in SANITIZERS and unsupported:
             self.note(name, "skipped", seconds, "compute-sanitizer does not support this device")
         else:
             self.note(name, "failed", seconds, why)

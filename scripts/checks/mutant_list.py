@@ -117,7 +117,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("r + p.scenario.clear_radius", "p.scenario.clear_radius"),
     ),
     (CORE + "marine/placement.h", (PLACE,)): (
-        ("distance(start_x, start_y, goal_x, goal_y) < min_distance", "min_distance < T(0)"),
+        ("< min_distance) return false", "< T(0)) return false"),
         ("r + p.scenario.clear_radius", "p.scenario.clear_radius"),
         ("*s.buoy_at(2, b, w) + r", "*s.buoy_at(2, b, w)"),
     ),

@@ -118,16 +118,16 @@ __device__ void run_in_tile(const Tiling& n, const Place& at, const SensePhase<E
   }
 }
 
-template <class Phase>
-__global__ void run_phase(const __grid_constant__ Phase phase, int worlds, int count) {
-  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < count) phase(i / worlds, i % worlds);
-}
-
 /// Blocks of the largest size that a multiprocessor is to hold, which bounds a thread's registers: two
 /// leave 128. In float64 the phases need more than that.
 template <class... Phases>
 constexpr int kBlocksAtOnce = (... && (sizeof(typename Phases::Value) == sizeof(float))) ? 2 : 1;
+
+template <class Phase>
+__global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phase>) run_phase(const __grid_constant__ Phase phase, int worlds, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) phase(i / worlds, i % worlds);
+}
 
 template <class... Phases>
 __global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phases...>) run_tiles(const Tiling tiling, const __grid_constant__ Phases... phases) {
