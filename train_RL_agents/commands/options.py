@@ -31,13 +31,16 @@ def stage_of(text: str) -> Stage:
     published = {str(i + 1): stage for i, stage in enumerate(PUBLISHED_STAGES)}
     if text in published:
         return published[text]
+    remedy = (
+        f"give 1 to {len(published)} for a published stage, or robots,vortices,buoys,distance such "
+        "as 6,6,4,40"
+    )
+    if "," not in text:
+        raise argparse.ArgumentTypeError(f"no published stage is called {text!r}: {remedy}")
     try:
         return build(Stage, [float(number) for number in text.split(",")], where="stage")
     except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"{error}: give robots,vortices,buoys,distance such as 6,6,4,40, or 1 to "
-            f"{len(published)} for a published stage"
-        ) from error
+        raise argparse.ArgumentTypeError(f"{error}: {remedy}") from error
 
 
 def add_world_options(parser: argparse.ArgumentParser, *, stages: str, scenario: str) -> None:

@@ -24,7 +24,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.torchscript import ScriptedNetwork, acting_by, output_shapes
-from train_RL_agents.run.checkpoint import CheckpointError, load_archive
+from train_RL_agents.run.checkpoint import CheckpointError, load_archive, name_to_give
 
 SETTINGS: dict[str, dict[str, Any]] = {
     # Their success and travel time were measured with random fractions.
@@ -99,7 +99,7 @@ def read_weights(path: Path, device: torch.device) -> Policy:
     try:
         weights = READERS[path.suffix](path)
     except FileNotFoundError as error:
-        raise CheckpointError(f"no file {str(path)!r}: check the name") from error
+        raise CheckpointError(f"no file {str(path)!r}: {name_to_give(path)}") from error
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path} is damaged or holds no weights ({error})") from error
     alike = []

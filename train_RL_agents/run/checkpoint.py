@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import pickle
 import re
 import reprlib
@@ -63,6 +64,16 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     return state
 
 
+def name_to_give(path: Path) -> str:
+    """Return what helps where a path does not exist: the most similar one beside it, if any."""
+    try:
+        beside = [found.name for found in path.parent.iterdir()]
+    except OSError:
+        return "check the name"
+    similar = difflib.get_close_matches(path.name, beside, n=1)
+    return f"did you mean {str(path.with_name(similar[0]))!r}?" if similar else "check the name"
+
+
 def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
     """Load a file of ``torch.save`` that holds only tensors and plain values.
 
@@ -70,7 +81,7 @@ def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
         CheckpointError: the file is missing or damaged, or holds something else.
     """
     if not path.is_file():
-        raise CheckpointError(f"no checkpoint {str(path)!r}: check the name")
+        raise CheckpointError(f"no checkpoint {str(path)!r}: {name_to_give(path)}")
     try:
         check_archive(path)
         # Mapped, not read: a replay that is taken over from the file is not twice in memory.

@@ -34,7 +34,7 @@ def test_settings_of_the_environment_are_told_from_those_of_a_shield():
 def test_stages_that_are_refused(text, capsys):
     with pytest.raises(SystemExit):
         evaluate.parse([*POLICY, "--stage", text])
-    assert "give robots,vortices,buoys,distance" in capsys.readouterr().err
+    assert "give 1 to 6 for a published stage, or robots,vortices" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

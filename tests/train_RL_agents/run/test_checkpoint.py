@@ -77,6 +77,9 @@ def test_truncated_file_is_found(tmp_path, length):
 def test_missing_and_foreign_files(tmp_path):
     with pytest.raises(CheckpointError, match=r"no checkpoint .*gone\.pt"):
         load(tmp_path / "gone.pt")
+    (tmp_path / "ac_iqn").mkdir()
+    with pytest.raises(CheckpointError, match=r"ac_iqm': did you mean '.*ac_iqn'\?"):
+        load(tmp_path / "ac_iqm")
     torch.save({"weights": torch.ones(2)}, tmp_path / "other.pt")
     with pytest.raises(CheckpointError, match="format None"):
         load(tmp_path / "other.pt")
