@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CSRC = ROOT / "marinenav_env" / "csrc"
 STAND_INS = ROOT / "tests" / "csrc" / "host_cuda"
 PROGRAM = ROOT / "tests" / "csrc" / "test_tiles.cpp"
-BLOCK_SIZES = (32, 256)
+BLOCK_SIZES = (100, 256)
 MOST_STEPS = 40
 WORLD_STEPS = 64_000
 """Of a rollout, so that the largest takes seconds: threads of a block are fibers here."""

@@ -169,14 +169,15 @@ class TwoListRelativeMotionEncoder(nn.Module):
         ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 4]
         u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
         x, y, radius = columns(static.unflatten(-2, (self.frames, self.rows))).unbind(0)
-        still = torch.zeros_like(x)  # [..., k, K], as every column
+        # All comes from the observation: what is made anew has a fixed batch in an ONNX file.
+        still = 0.0 * x  # [..., k, K], as every column
         reach = radius + self.own_radius
         buoys = self.relative_motion((x, y, still, still), reach, still, u, v)
         buoys = self.static_encoder(buoys) * (radius > 0.0).unsqueeze(-1)
         x, y, vx, vy = columns(dynamic.unflatten(-2, (self.frames, self.rows))).unbind(0)
         present = (x != 0.0) | (y != 0.0)  # two robots are never at one place
-        reach = torch.full_like(x, 2.0 * self.own_radius)
-        robots = self.relative_motion((x, y, vx, vy), reach, torch.ones_like(x), u, v)
+        reach = 0.0 * x + 2.0 * self.own_radius
+        robots = self.relative_motion((x, y, vx, vy), reach, present, u, v)
         robots = self.dynamic_encoder(robots) * present.unsqueeze(-1)
         own = self.self_encoder(self.own_motion(ego).flatten(-2))  # [..., 56]
         return torch.cat((own, buoys.flatten(-3), robots.flatten(-3)), dim=-1)

@@ -120,7 +120,7 @@ class RelativeMotion(nn.Module):
 
 def columns(rows: Tensor) -> Tensor:
     """Return `[F, ...]` of features `[..., F]`: operations need whole rows to be quick."""
-    return rows.movedim(-1, 0).contiguous()
+    return rows.movedim(rows.dim() - 1, 0).contiguous()  # ONNX Runtime refuses -1
 
 
 def length(x: Tensor, y: Tensor) -> Tensor:

@@ -10,6 +10,10 @@
 #include "kernel/block_size.h"
 #include "kernel/phases.h"
 
+#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1201
+#error "marinenav: kernels of several phases take more than 4 KB of parameters: use CUDA 12.1 or later"
+#endif
+
 namespace marinenav {
 
 constexpr int kWarp = 32;
@@ -17,8 +21,11 @@ constexpr unsigned int kWholeWarp = 0xffffffffu;
 
 /// Looks for the first try that is accepted, with the lanes of a warp side by side.
 struct WarpSearch {
+  __device__ void meet() const { __syncwarp(); }
+
   template <class Accept>
   __device__ int first(int begin, int end, const Accept& accept) const {
+    meet();
     for (; begin < end; begin += kWarp) {
       const int mine = begin + static_cast<int>(threadIdx.x) % kWarp;
       const unsigned int accepted = __ballot_sync(kWholeWarp, mine < end && accept(mine));

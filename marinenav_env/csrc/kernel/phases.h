@@ -131,6 +131,8 @@ struct BeginPhase {
 
 /// Looks for the first try that is accepted, one after another.
 struct OneByOne {
+  MN_HD void meet() const {}  // where several threads search together, all have come here
+
   template <class Accept>
   MN_HD int first(int begin, int end, const Accept& accept) const {
     while (begin < end && !accept(begin)) ++begin;
@@ -154,8 +156,8 @@ struct PlacePhase {
     if (wanted(w)) place(w, OneByOne{});
   }
 
-  /// Places a world. It reads nothing that it overwrites with another value, so that several threads
-  /// may do it together: all write the same.
+  /// Places a world. Several threads may do it together: all write the same, and they meet between
+  /// what is written twice and its readers.
   template <class Search>
   MN_HD void place(int w, const Search& search) const {
     const int stage = s.stage_in(Env::World::kStage, w);

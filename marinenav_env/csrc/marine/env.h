@@ -320,8 +320,10 @@ struct MarineEnv {
     Placement<MarineEnv, T, Search> placement{s, p, random, search, w};
     placement.choose_scene(stage);
     placement.place_robots(stage);
+    search.meet();
     (Part::place(placement, stage), ...);
     placement.place_buoys(stage);
+    search.meet();
     placement.release_robots();
     (Part::set_out(placement), ...);
     Sensor::place(placement);

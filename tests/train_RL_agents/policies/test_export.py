@@ -151,6 +151,27 @@ def history(frames):
 @torch.no_grad()
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("frames", [1, 2])
+@pytest.mark.parametrize("task", ["marine", "icra2024"])
+def test_relative_motion_runs_with_any_batch_size(tmp_path, task, frames, kind):
+    path = tmp_path / "policy.pt"
+    settings = {"encoder": "relative_motion"}
+    save_policy(path, "DQN", task=task, algorithm=settings, stack_k=frames)
+    agent, _ = load_policy(path)
+    observation = agent.spec.observation.draw(7, torch.Generator().manual_seed(1))
+    expected = agent.actor.double()(tuple(part.double() for part in observation))
+    output = run_export(path, kind)
+    for rows in (7, 1):
+        inputs = [part[:rows] for part in observation]
+        if kind == "torchscript":
+            found = torch.jit.load(str(output))(tuple(part.double() for part in inputs))
+        else:
+            (found,) = FORMATS["onnx"].read(output.read_bytes(), 3)(inputs)
+        torch.testing.assert_close(found.double(), expected[:rows], rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("frames", [1, 2])
 @pytest.mark.parametrize("risk", RISKS)
 def test_the_published_planner_acts_under_the_risk_level_of_the_file(tmp_path, risk, frames, kind):
     """It draws its fractions uniformly and knows of no risk level."""

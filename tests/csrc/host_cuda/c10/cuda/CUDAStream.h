@@ -28,6 +28,7 @@ inline HostStream getCurrentCUDAStream() { return {}; }
 }  // namespace c10::cuda
 
 inline void __syncthreads() { HostBlock::synchronize(); }
+inline void __syncwarp() { HostBlock::ballot(false); }
 inline unsigned int __ballot_sync(unsigned int, bool vote) { return HostBlock::ballot(vote); }
 inline int __popc(unsigned int bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
