@@ -5,13 +5,18 @@ from math import comb
 from pathlib import Path
 
 import pytest
+import yaml
 
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from scripts import compare_published
 from train_RL_agents.policies.comparison import ComparisonError, compare, comparison_table, p_higher
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/evaluation.json"))
+SHIPPED = sorted(
+    path.parent
+    for path in (ROOT / "pretrained").glob("*/config.yaml")
+    if yaml.safe_load(path.read_text()).get("task", "marine") == "marine"
+)
 
 
 def row(success, episodes, **more):
