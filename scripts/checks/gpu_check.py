@@ -86,8 +86,8 @@ class Check(NamedTuple):
     command: str
 
 
-# torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
 SANITIZERS = ("memcheck", "initcheck", "racecheck", "synccheck")
+# torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
 SANITIZER = (
     "env PYTORCH_NO_CUDA_MEMORY_CACHING=1 {sanitizer} --report-api-errors no --error-exitcode 99"
     " --tool %s {python} scripts/checks/sanitizer_run.py"

@@ -100,8 +100,8 @@ struct Solo {
     return {{"state", Number::kReal, {"worlds", "robots", "frames", Env::kObservationSize},
              Env::kObservationNames}};
   }
-  /// The first fields of the state; a task that observes something else has its own.
   static constexpr bool kFaultySensor = false;
+  /// The first fields of the state; a task that observes something else has its own.
   template <bool, class V, class S, class P, class Put>
   MN_HD static void observe(const S& s, const P&, const RandomStream<V>&, int r, int w, Mask<V>,
                             const Put& put) {

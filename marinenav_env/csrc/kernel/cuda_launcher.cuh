@@ -125,21 +125,25 @@ __device__ void run_in_tile(const Tiling& n, const Place& at, const SensePhase<E
   }
 }
 
+// Parameters stay where the launch put them: a phase that calls a function out of line passes its own
+// address, for which every thread would copy all of them to its stack.
+
 /// Blocks of the largest size that a multiprocessor is to hold, which bounds a thread's registers: two
 /// leave 128. In float64 the phases need more than that.
 template <class... Phases>
 constexpr int kBlocksAtOnce = (... && (sizeof(typename Phases::Value) == sizeof(float))) ? 2 : 1;
 
 template <class Phase>
-__global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phase>) run_phase(const __grid_constant__ Phase phase, int worlds, int count) {
+__global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phase>)
+    run_phase(const __grid_constant__ Phase phase, int worlds, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) phase(i / worlds, i % worlds);
 }
 
 template <class... Phases>
-__global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phases...>) run_tiles(const Tiling tiling, const __grid_constant__ Phases... phases) {
+__global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phases...>)
+    run_tiles(const Tiling tiling, const __grid_constant__ Phases... phases) {
   const Place place(tiling);
-  // The barrier after the last phase costs nothing that counts.
   ((run_in_tile(tiling, place, phases), __syncthreads()), ...);
 }
 

@@ -1,7 +1,8 @@
 // A marine environment, composed of a vessel, a sensor, a task and parts.
 //
 //   Vessel  its fields, parameters, actions, and how a decision moves it    (vessels/)
-//   Sensor  its tables, parameters, and the observation of what is around   (sensors/)
+//   Sensor  its tables, parameters, and the observation of what is around,
+//           with its faults or without, if it has any                       (sensors/)
 //   Task    goals, reward, ends and statistics                              (task.h)
 //   Part    whatever moves or disturbs vessels: water, wind, faults        (water/component.h)
 #pragma once
