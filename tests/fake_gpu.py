@@ -48,12 +48,15 @@ class AllOnGpu(TorchDispatchMode):
         return result
 
 
+ALLOCATIONS = (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_like.default)
+
+
 class Operators(TorchDispatchMode):
     """Note which operators run, with all that a captured graph would freeze, and their memory.
 
     Attributes:
         calls: name, numbers and shapes of each operator, in order.
-        launches: number of operators that are no mere view.
+        launches: number of operators that neither view nor allocate only.
         peak_bytes: most memory that their results took at a time.
     """
 
@@ -67,13 +70,13 @@ class Operators(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func.namespace == "profiler":
+        if func.namespace in ("profiler", "prim"):
             return result
         self.calls.append(f"{func} {[_frozen(leaf) for leaf in tree_leaves((args, kwargs))]}")
         returns = func._schema.returns
         if func.is_view or func is torch.ops.aten.detach.default:
             return result
-        self.launches += 1
+        self.launches += func not in ALLOCATIONS
         if not any(returned.alias_info for returned in returns):
             storages = [x.untyped_storage() for x in tree_leaves(result) if isinstance(x, Tensor)]
             self._live = [entry for entry in self._live if not entry[0].expired()]

@@ -7,6 +7,7 @@ for Autonomous Surface Vehicles" (arXiv 2412.09466).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,16 +38,17 @@ class ACIQN(DeterministicActorCritic):
         """Quantile Huber loss of the critic; minus the mean quantile of the actor's action."""
         config, size = self.config, batch.reward.shape[0]
         taus = draw_taus(size, config.n_taus, self.device, shared=config.shared_taus)
-        target = self._target(batch)  # [B, M]
+        obs, next_obs = self.inputs(batch)
+        target = self._target(batch, next_obs)  # [B, M]
 
-        features = self.critic.encoder(batch.obs)  # [B, F]
-        with self.precision():
+        features = self.critic.encoder.layers(obs)  # [B, F]
+        with self.precision(self.critic):
             hidden = self.critic.hidden(features, taus)  # [B, N, 128]
             theta = self.critic.value(hidden, batch.action)  # [B, N]
         loss = losses.quantile_huber(theta, target, taus, config.kappa)  # [B]
 
-        policy_features = self.policy.encoder(batch.obs)  # [B, F]
-        with self.precision():
+        policy_features = self.policy.encoder.layers(obs)  # [B, F]
+        with self.precision(self.policy, self.critic):
             action = self.policy.act(policy_features)  # [B, A]
             value = self.critic.value(self._actor_hidden(batch, features, hidden, taus), action)
         metrics = {"q_mean": theta.detach().mean()}
@@ -60,13 +62,13 @@ class ACIQN(DeterministicActorCritic):
         return objectives, metrics
 
     @torch.no_grad()
-    def _target(self, batch: Batch) -> Tensor:
+    def _target(self, batch: Batch, next_obs: Any) -> Tensor:
         """Return target quantiles `[B, M]` of the target actor's action in the next state."""
         config, size = self.config, batch.reward.shape[0]
         taus = draw_taus(size, config.n_target_taus, self.device, shared=config.shared_taus)
-        features = self.target_critic.encoder(batch.next_obs)  # [B, F]
-        policy_features = self.target_policy.encoder(batch.next_obs)  # [B, F]
-        with self.precision():
+        features = self.target_critic.encoder.layers(next_obs)  # [B, F]
+        policy_features = self.target_policy.encoder.layers(next_obs)  # [B, F]
+        with self.precision(self.target_policy, self.target_critic):
             action = self.target_policy.act(policy_features)  # [B, A]
             value = self.target_critic.value(self.target_critic.hidden(features, taus), action)
         return losses.td_target(batch.reward, batch.discount, value)

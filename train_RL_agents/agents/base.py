@@ -12,7 +12,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ from marinenav_env.fields import ConfigError, Settings, setting
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import KINDS, Encoder, make_encoder
 from train_RL_agents.agents.networks import ActionValues
-from train_RL_agents.device.precision import multiplies_bfloat16
+from train_RL_agents.device.precision import bfloat16_products, multiplies_bfloat16
 
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
 PUBLISHED = "published training code"
@@ -255,7 +255,7 @@ class Agent(nn.Module, abc.ABC):
     @torch.no_grad()
     def explore(self, observation: ObservationTensors) -> Tensor:
         """Act while collecting, before any epsilon: by the learned network."""
-        with self.precision():
+        with self.precision(self.policy_network):
             action = self.choose(self.policy_network, observation)
         return action if self.discrete else action.to(observation[0].dtype)
 
@@ -314,11 +314,26 @@ class Agent(nn.Module, abc.ABC):
     def _parameters_in_order(self) -> list[nn.Parameter]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
-    def precision(self) -> contextlib.AbstractContextManager:
-        """Return the context of bfloat16 products, if the settings ask for it."""
+    def precision(self, *networks: nn.Module) -> contextlib.AbstractContextManager:
+        """Return the context of bfloat16 products, if the settings ask for it.
+
+        Args:
+            networks: those that are used inside. Without them all is right, and slower.
+        """
         if not self.uses_bfloat16:
             return contextlib.nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return bfloat16_products(self.device, networks)
+
+    def inputs(self, batch: Batch) -> tuple[Any, Any]:
+        """Return what the networks' encoders take in their `layers`, of `obs` and of `next_obs`.
+
+        It depends on no weight, so it is worked out once for all networks, and in one pass.
+        """
+        pairs = zip(batch.obs, batch.next_obs, strict=True)
+        both: Any = tuple(torch.cat(pair) for pair in pairs)  # [2 B, ...] each
+        encoder = cast("Encoder", self.policy_network.encoder)
+        halves = [part.chunk(2) for part in encoder.inputs(both)]
+        return tuple(now for now, _ in halves), tuple(following for _, following in halves)
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Do one gradient update.

@@ -6,6 +6,7 @@ Lillicrap et al. 2016, "Continuous control with deep reinforcement learning".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,10 +33,11 @@ class DDPG(DeterministicActorCritic):
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared error of the critic; minus the value of the actor's action."""
-        target = self._target(batch)  # [B]
-        features = self.critic.encoder(batch.obs)  # [B, F]
-        policy_features = self.policy.encoder(batch.obs)  # [B, F]
-        with self.precision():
+        obs, next_obs = self.inputs(batch)
+        target = self._target(batch, next_obs)  # [B]
+        features = self.critic.encoder.layers(obs)  # [B, F]
+        policy_features = self.policy.encoder.layers(obs)  # [B, F]
+        with self.precision(self.critic, self.policy):
             hidden = self.critic.hidden(features)  # [B, 128]
             q = self.critic.value(hidden, batch.action)  # [B]
             # The action enters after that layer: the actor uses the critic's own pass.
@@ -51,11 +53,11 @@ class DDPG(DeterministicActorCritic):
         return objectives, metrics
 
     @torch.no_grad()
-    def _target(self, batch: Batch) -> Tensor:
+    def _target(self, batch: Batch, next_obs: Any) -> Tensor:
         """Return the target `[B]`: the return and the target actor's value in the next state."""
-        features = self.target_critic.encoder(batch.next_obs)  # [B, F]
-        policy_features = self.target_policy.encoder(batch.next_obs)  # [B, F]
-        with self.precision():
+        features = self.target_critic.encoder.layers(next_obs)  # [B, F]
+        policy_features = self.target_policy.encoder.layers(next_obs)  # [B, F]
+        with self.precision(self.target_critic, self.target_policy):
             action = self.target_policy.act(policy_features)  # [B, A]
             value = self.target_critic.value(self.target_critic.hidden(features), action)  # [B]
         return losses.td_target(batch.reward, batch.discount, value)

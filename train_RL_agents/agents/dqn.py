@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -67,9 +67,10 @@ class DQN(Agent):
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Huber loss of the taken action's value."""
-        target = self._target(batch)  # [B]
-        features = self.network.encoder(batch.obs)  # [B, F]
-        with self.precision():
+        obs, next_obs = self.inputs(batch)
+        target = self._target(batch, next_obs)  # [B]
+        features = self.network.encoder.layers(obs)  # [B, F]
+        with self.precision(self.network):
             values = self.network.head(features)  # [B, A]
         q = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)  # [B]
         loss = losses.q_learning(q, target, self.config.kappa)  # [B]
@@ -79,13 +80,13 @@ class DQN(Agent):
         return {"critic": (batch.weight * loss).mean()}, metrics
 
     @torch.no_grad()
-    def _target(self, batch: Batch) -> Tensor:
+    def _target(self, batch: Batch, next_obs: Any) -> Tensor:
         """Return the target `[B]`: the return and the value of the next state's best action."""
-        features = self.target.encoder(batch.next_obs)  # [B, F]
-        with self.precision():
+        features = self.target.encoder.layers(next_obs)  # [B, F]
+        with self.precision(self.target, self.network):
             values = self.target.head(features)  # [B, A]
             chooser = values
             if self.config.double:
-                chooser = self.network.head(self.network.encoder(batch.next_obs))  # [B, A]
+                chooser = self.network.head(self.network.encoder.layers(next_obs))  # [B, A]
         value = values.gather(1, chooser.argmax(1, keepdim=True)).squeeze(1)  # [B]
         return losses.td_target(batch.reward, batch.discount, value)

@@ -2,6 +2,9 @@
 
 The environment's description chooses the encoder. Scaling the inputs is part of it, so that it
 travels with the weights and the exported model.
+
+An encoder has two parts: `inputs` works out, without any weight, what `layers` take. An update, in
+which several networks see the same observations, does the first part once.
 """
 
 from __future__ import annotations
@@ -63,13 +66,21 @@ class EntityEncoder(nn.Module):
         self.object_encoder = nn.Sequential(nn.Linear(objects, OBJECT_WIDTH), nn.ReLU(inplace=True))
         self.features = EGO_WIDTH + rows * OBJECT_WIDTH
 
+    def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the scaled observation."""
+        ego, objects, mask = observation
+        return ego * self.self_input_scale, objects * self.object_input_scale, mask
+
+    def layers(self, inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features of `inputs`."""
+        ego, objects, mask = inputs
+        own = self.self_encoder(ego)  # [..., 56]
+        others = self.object_encoder(objects) * mask.unsqueeze(-1)  # [..., K, 40]
+        return torch.cat((own, others.flatten(-2)), dim=-1)
+
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return the features `[..., 56 + 40 K]` of an observation, the robot's own first."""
-        ego, objects, mask = observation
-        own = self.self_encoder(ego * self.self_input_scale)  # [..., 56]
-        others = self.object_encoder(objects * self.object_input_scale)  # [..., K, 40]
-        others = others * mask.unsqueeze(-1)
-        return torch.cat((own, others.flatten(-2)), dim=-1)
+        return self.layers(self.inputs(observation))
 
 
 class RelativeMotionEncoder(nn.Module):
@@ -93,8 +104,8 @@ class RelativeMotionEncoder(nn.Module):
         self.object_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
         self.features = EGO_WIDTH + spec.rows * spec.frames * OBJECT_WIDTH
 
-    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Return the features `[..., 56 + 40 K k]` of an observation, the robot's own first."""
+    def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return motions `[..., 11 k]` of the robot and `[..., K k, 15]` of objects, and a mask."""
         ego, objects, mask = observation
         ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 7]
         x, y, vx, vy, seen = columns(objects.unflatten(-2, (self.frames, self.rows))).unbind(0)
@@ -102,9 +113,18 @@ class RelativeMotionEncoder(nn.Module):
         reach = torch.where(vessel, seen.clamp(min=self.own_radius), seen) + self.own_radius
         u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
         motion = self.relative_motion((x, y, vx, vy), reach, vessel, u, v)  # [..., k, K, 15]
-        own = self.self_encoder(self.own_motion(ego).flatten(-2))  # [..., 56]
-        others = self.object_encoder(motion.flatten(-3, -2)) * mask.unsqueeze(-1)  # [..., K k, 40]
+        return self.own_motion(ego).flatten(-2), motion.flatten(-3, -2), mask
+
+    def layers(self, inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features of `inputs`."""
+        own_motion, motion, mask = inputs
+        own = self.self_encoder(own_motion)  # [..., 56]
+        others = self.object_encoder(motion) * mask.unsqueeze(-1)  # [..., K k, 40]
         return torch.cat((own, others.flatten(-2)), dim=-1)
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features `[..., 56 + 40 K k]` of an observation, the robot's own first."""
+        return self.layers(self.inputs(observation))
 
 
 class TwoListEncoder(nn.Module):
@@ -135,13 +155,24 @@ class TwoListEncoder(nn.Module):
         )
         self.features = sum(LIST_WIDTHS)
 
+    def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the scaled observation, each list in one row."""
+        ego, static, dynamic = observation
+        buoys = static.flatten(-2) * self.static_input_scale
+        robots = dynamic.flatten(-2) * self.dynamic_input_scale
+        return ego * self.self_input_scale, buoys, robots
+
+    def layers(self, inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features of `inputs`."""
+        ego, static, dynamic = inputs
+        own = self.self_encoder(ego)  # [..., 32]
+        buoys = self.static_encoder(static)  # [..., 120]
+        robots = self.dynamic_encoder(dynamic)  # [..., 160]
+        return torch.cat((own, buoys, robots), dim=-1)
+
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return the features `[..., 312]` of an observation, the robot's own first."""
-        ego, static, dynamic = observation
-        own = self.self_encoder(ego * self.self_input_scale)  # [..., 32]
-        buoys = self.static_encoder(static.flatten(-2) * self.static_input_scale)  # [..., 120]
-        robots = self.dynamic_encoder(dynamic.flatten(-2) * self.dynamic_input_scale)  # [..., 160]
-        return torch.cat((own, buoys, robots), dim=-1)
+        return self.layers(self.inputs(observation))
 
 
 class TwoListRelativeMotionEncoder(nn.Module):
@@ -163,8 +194,13 @@ class TwoListRelativeMotionEncoder(nn.Module):
         self.dynamic_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
         self.features = EGO_WIDTH + 2 * spec.rows * spec.frames * OBJECT_WIDTH
 
-    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Return the features `[..., 56 + 80 K k]` of an observation, the robot's own first."""
+    def inputs(
+        self, observation: tuple[Tensor, Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Return motions of the robot, of buoys and of robots, and which of the latter are there.
+
+        They are `[..., 8 k]`, `[..., k, K, 15]` twice and `[..., k, K]` twice.
+        """
         ego, static, dynamic = observation
         ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 4]
         u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
@@ -173,14 +209,23 @@ class TwoListRelativeMotionEncoder(nn.Module):
         still = 0.0 * x  # [..., k, K], as every column
         reach = radius + self.own_radius
         buoys = self.relative_motion((x, y, still, still), reach, still, u, v)
-        buoys = self.static_encoder(buoys) * (radius > 0.0).unsqueeze(-1)
         x, y, vx, vy = columns(dynamic.unflatten(-2, (self.frames, self.rows))).unbind(0)
         present = (x != 0.0) | (y != 0.0)  # two robots are never at one place
         reach = 0.0 * x + 2.0 * self.own_radius
         robots = self.relative_motion((x, y, vx, vy), reach, present, u, v)
-        robots = self.dynamic_encoder(robots) * present.unsqueeze(-1)
-        own = self.self_encoder(self.own_motion(ego).flatten(-2))  # [..., 56]
+        return self.own_motion(ego).flatten(-2), buoys, robots, radius > 0.0, present
+
+    def layers(self, inputs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features of `inputs`."""
+        own_motion, static, dynamic, standing, present = inputs
+        buoys = self.static_encoder(static) * standing.unsqueeze(-1)  # [..., k, K, 40]
+        robots = self.dynamic_encoder(dynamic) * present.unsqueeze(-1)  # [..., k, K, 40]
+        own = self.self_encoder(own_motion)  # [..., 56]
         return torch.cat((own, buoys.flatten(-3), robots.flatten(-3)), dim=-1)
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the features `[..., 56 + 80 K k]` of an observation, the robot's own first."""
+        return self.layers(self.inputs(observation))
 
 
 class RayEncoder(nn.Module):
@@ -202,12 +247,20 @@ class RayEncoder(nn.Module):
         self.ray_encoder = nn.Sequential(nn.Linear(width, RAY_WIDTH), nn.ReLU(inplace=True))
         self.features = EGO_WIDTH + RAY_WIDTH
 
+    def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the scaled observation, all of the rays in one row."""
+        ego, rays, hits = observation
+        seen = torch.cat((rays.flatten(-2) * self.ray_input_scale, hits), dim=-1)
+        return ego * self.self_input_scale, seen
+
+    def layers(self, inputs: tuple[Tensor, Tensor]) -> Tensor:
+        """Return the features of `inputs`."""
+        ego, seen = inputs
+        return torch.cat((self.self_encoder(ego), self.ray_encoder(seen)), dim=-1)
+
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return the features `[..., 256]` of an observation, the robot's own first."""
-        ego, rays, hits = observation
-        own = self.self_encoder(ego * self.self_input_scale)  # [..., 56]
-        seen = torch.cat((rays.flatten(-2) * self.ray_input_scale, hits), dim=-1)
-        return torch.cat((own, self.ray_encoder(seen)), dim=-1)
+        return self.layers(self.inputs(observation))
 
 
 class FlatEncoder(nn.Module):
@@ -226,9 +279,17 @@ class FlatEncoder(nn.Module):
         )
         self.features = FLAT_WIDTH
 
+    def inputs(self, observation: tuple[Tensor]) -> tuple[Tensor]:
+        """Return the scaled observation."""
+        return (observation[0] * self.observation_input_scale,)
+
+    def layers(self, inputs: tuple[Tensor]) -> Tensor:
+        """Return the features of `inputs`."""
+        return self.observation_encoder(inputs[0])
+
     def forward(self, observation: tuple[Tensor]) -> Tensor:
         """Return the features `[..., 256]` of an observation."""
-        return self.observation_encoder(observation[0] * self.observation_input_scale)
+        return self.layers(self.inputs(observation))
 
 
 Encoder = (

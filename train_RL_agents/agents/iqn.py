@@ -102,7 +102,7 @@ class IQN(Agent):
     @torch.no_grad()
     def explore(self, observation: ObservationTensors) -> Tensor:
         """Return the action `[...]` of the largest mean over the fewer exploring fractions."""
-        with self.precision():
+        with self.precision(self.network):
             return self._greedy(self.network, observation, self.exploring_taus)
 
     def _greedy(self, network: nn.Module, observation: ObservationTensors, taus: Tensor) -> Tensor:
@@ -114,9 +114,10 @@ class IQN(Agent):
         """Quantile Huber loss of the taken action's quantiles."""
         config, size = self.config, batch.reward.shape[0]
         taus = draw_taus(size, config.n_taus, self.device, shared=config.shared_taus)
-        target = self._target(batch)  # [B, M]
-        features = self.network.encoder(batch.obs)  # [B, F]
-        with self.precision():
+        obs, next_obs = self.inputs(batch)
+        target = self._target(batch, next_obs)  # [B, M]
+        features = self.network.encoder.layers(obs)  # [B, F]
+        with self.precision(self.network):
             quantiles = self.network.head(features, taus)  # [B, N, A]
         theta = select(quantiles, batch.action)  # [B, N]
         loss = losses.quantile_huber(theta, target, taus, config.kappa)  # [B]
@@ -126,12 +127,12 @@ class IQN(Agent):
         return {"critic": (batch.weight * loss).mean()}, metrics
 
     @torch.no_grad()
-    def _target(self, batch: Batch) -> Tensor:
+    def _target(self, batch: Batch, next_obs: Any) -> Tensor:
         """Return target quantiles `[B, M]` of the action with the largest mean of them."""
         config, size = self.config, batch.reward.shape[0]
         taus = draw_taus(size, config.n_target_taus, self.device, shared=config.shared_taus)
-        features = self.target.encoder(batch.next_obs)  # [B, F]
-        with self.precision():
+        features = self.target.encoder.layers(next_obs)  # [B, F]
+        with self.precision(self.target):
             quantiles = self.target.head(features, taus)  # [B, M, A]
         value = select(quantiles, quantiles.mean(1).argmax(-1))  # [B, M]
         return losses.td_target(batch.reward, batch.discount, value)

@@ -67,6 +67,10 @@ class OutputLayer(nn.Linear):
             return functional.linear(x.to(self.weight.dtype), self.weight, self.bias)
 
 
+class ColumnScaledLayer(nn.Linear):
+    """A layer whose weight an embedding scales; its bias' gradient, a sum, stays in its format."""
+
+
 class QNetwork(EncodedNetwork):
     """Action values of DQN."""
 
@@ -136,7 +140,7 @@ class QuantileEncodedNetwork(EncodedNetwork):
         self.cosine_index: Tensor
         self.register_buffer("cosine_index", index, persistent=False)
         self.cos_embedding = nn.Linear(COSINES, encoder.features)
-        self.hidden_layer = nn.Linear(encoder.features, encoder.hidden_width)
+        self.hidden_layer = ColumnScaledLayer(encoder.features, encoder.hidden_width)
 
     def embed(self, taus: Tensor) -> Tensor:
         """Return ReLU(Linear(cos(pi i tau))) `[..., N, F]` of quantile fractions `[..., N]`."""

@@ -212,7 +212,7 @@ class Rainbow(Agent):
     @torch.no_grad()
     def explore(self, observation: ObservationTensors) -> Tensor:
         """Return the action `[...]` of the largest expected value under each robot's own noise."""
-        with self.precision():
+        with self.precision(self.network):
             features = self.network.encoder(observation)
             logits = self.network.noisy_head(features, shared=False)
         return self._values(logits.float().softmax(-1)).argmax(-1)
@@ -227,9 +227,10 @@ class Rainbow(Agent):
         The metric `mass_at_ends`, the target's probability on the support's two ends, stays small
         while the support is wide enough.
         """
-        m = self._target(batch)  # [B, Z]
-        features = self.network.encoder(batch.obs)  # [B, F]
-        with self.precision():
+        obs, next_obs = self.inputs(batch)
+        m = self._target(batch, next_obs)  # [B, Z]
+        features = self.network.encoder.layers(obs)  # [B, F]
+        with self.precision(self.network):
             logits = self.network.noisy_head(features, shared=True)  # [B, A, Z]
         log_p = select(logits, batch.action).float().log_softmax(-1)  # [B, Z]
         loss = losses.categorical_cross_entropy(log_p, m)  # [B]
@@ -242,11 +243,11 @@ class Rainbow(Agent):
         return {"critic": (batch.weight * loss).mean()}, metrics
 
     @torch.no_grad()
-    def _target(self, batch: Batch) -> Tensor:
+    def _target(self, batch: Batch, next_obs: Any) -> Tensor:
         """Return the target distribution `[B, Z]`; the learning network chooses its action."""
-        features = self.network.encoder(batch.next_obs)  # [B, F]
-        target_features = self.target.encoder(batch.next_obs)  # [B, F]
-        with self.precision():
+        features = self.network.encoder.layers(next_obs)  # [B, F]
+        target_features = self.target.encoder.layers(next_obs)  # [B, F]
+        with self.precision(self.network, self.target):
             chooser = self.network.noisy_head(features, shared=True)  # [B, A, Z]
             logits = self.target.noisy_head(target_features, shared=True)  # [B, A, Z]
         action = self._values(chooser.float().softmax(-1)).argmax(-1)  # [B]

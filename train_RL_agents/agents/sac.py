@@ -11,7 +11,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -83,11 +83,12 @@ class SAC(Agent):
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared errors of both critics; soft value of the actor; entropy of the temperature."""
-        target = self._target(batch)  # [B]
+        obs, next_obs = self.inputs(batch)
+        target = self._target(batch, next_obs)  # [B]
         critics = typed(self.critics)
-        features = [critic.encoder(batch.obs) for critic in critics]  # each [B, F]
-        action, log_prob = self._sample(batch.obs)  # [B, A], [B]
-        with self.precision():
+        features = [critic.encoder.layers(obs) for critic in critics]  # each [B, F]
+        action, log_prob = self._sample(obs)  # [B, A], [B]
+        with self.precision(self.critics):
             hidden = [c.hidden(f) for c, f in zip(critics, features, strict=True)]
             q_1, q_2 = self._values(critics, hidden, batch.action)  # [B]
             # The action enters after that layer: the actor uses the critics' own passes.
@@ -109,21 +110,21 @@ class SAC(Agent):
         return objectives, metrics
 
     @torch.no_grad()
-    def _target(self, batch: Batch) -> Tensor:
+    def _target(self, batch: Batch, next_obs: Any) -> Tensor:
         """Return the target `[B]`: the return and the soft value of the next state."""
         critics = typed(self.target_critics)
-        features = [critic.encoder(batch.next_obs) for critic in critics]
-        action, log_prob = self._sample(batch.next_obs)  # [B, A], [B]
-        with self.precision():
+        features = [critic.encoder.layers(next_obs) for critic in critics]
+        action, log_prob = self._sample(next_obs)  # [B, A], [B]
+        with self.precision(self.target_critics):
             hidden = [c.hidden(f) for c, f in zip(critics, features, strict=True)]
             q_1, q_2 = self._values(critics, hidden, action)  # [B]
         value = losses.soft_value(q_1, q_2, log_prob, self.log_alpha.exp())
         return losses.td_target(batch.reward, batch.discount, value)
 
-    def _sample(self, observation: ObservationTensors) -> tuple[Tensor, Tensor]:
+    def _sample(self, inputs: Any) -> tuple[Tensor, Tensor]:
         """Return sampled actions `[B, A]` and their log-probabilities `[B]`."""
-        features = self.policy.encoder(observation)  # [B, F]
-        with self.precision():
+        features = self.policy.encoder.layers(inputs)  # [B, F]
+        with self.precision(self.policy):
             mu, log_std = self.policy.head(features)  # [B, A]
         z = sample(mu, log_std)  # [B, A]
         return squash(z), losses.squashed_log_prob(z, mu, log_std)

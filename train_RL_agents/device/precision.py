@@ -1,8 +1,13 @@
-"""Which number formats a device is good at."""
+"""Which number formats a device is good at, and products in bfloat16."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
 import torch
+from torch import Tensor, nn
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
@@ -10,3 +15,49 @@ def multiplies_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+
+
+@contextmanager
+def bfloat16_products(device: torch.device, networks: Sequence[nn.Module]) -> Iterator[None]:
+    """Multiply matrices in bfloat16 inside, as torch's autocast does.
+
+    Autocast casts each weight and each bias by itself, and each gradient back. The linear layers of
+    the given networks take copies instead that one operation has made; gradients reach the weights
+    themselves, with the bits that they would have.
+
+    Args:
+        device: where all of it lives.
+        networks: whose layers take such copies; a subclass of `nn.Linear` is left to autocast.
+    """
+    layers = [m for network in networks for m in network.modules() if type(m) is nn.Linear]
+    slots = [(layer._parameters, name) for layer in layers for name in ("weight", "bias")]
+    own = [parameters[name] for parameters, name in slots]
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        try:
+            for (parameters, name), copy in zip(slots, _Bfloat16Copies.apply(*own), strict=True):
+                parameters[name] = copy
+            yield
+        finally:
+            for (parameters, name), original in zip(slots, own, strict=True):
+                parameters[name] = original
+
+
+class _Bfloat16Copies(torch.autograd.Function):
+    """Casts all tensors to bfloat16 at once, and the gradients back."""
+
+    @staticmethod
+    def forward(ctx: Any, *weights: Tensor) -> tuple[Tensor, ...]:
+        """Return the copies."""
+        ctx.set_materialize_grads(False)
+        ctx.like = weights
+        copies = [torch.empty_like(weight, dtype=torch.bfloat16) for weight in weights]
+        torch._foreach_copy_(copies, weights)
+        return tuple(copies)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Return the gradients in the weights' format and layout."""
+        given = [(k, gradient) for k, gradient in enumerate(gradients) if gradient is not None]
+        cast = {k: torch.empty_like(ctx.like[k]) for k, _ in given}
+        torch._foreach_copy_(list(cast.values()), [gradient for _, gradient in given])
+        return tuple(cast.get(k) for k in range(len(gradients)))

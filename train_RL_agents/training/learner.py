@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -19,6 +20,9 @@ from train_RL_agents.metrics.accumulators import RunStatistics
 from train_RL_agents.replay.buffer import DeviceReplay
 from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout, check_memory
 from train_RL_agents.training.stages import training_stages
+
+UPDATES_IN_A_GRAPH = 8
+"""Most updates in one graph: each number of them, up to this one, has a graph of its own."""
 
 
 class Learner:
@@ -68,9 +72,15 @@ class Learner:
             CapturedStep(self._collect, device, enabled=config.compile),
             CapturedStep(self._collect, device, enabled=config.compile),
         )
-        self._learning = CapturedStep(self._learn, device, enabled=config.compile)
+        # Where gradients travel between processes, each update is split at its transfer.
+        most = UPDATES_IN_A_GRAPH if processes.size == 1 else 1
+        self._learning = [
+            CapturedStep(functools.partial(self._learn, n), device, enabled=config.compile)
+            for n in range(1, most + 1)
+        ]
         if processes.size > 1:
-            self.agent.gradient_sync = GradientAverage(processes, self._learning)
+            self.agent.gradient_sync = GradientAverage(processes, self._learning[0])
+        self._rates: tuple[float, ...] | None = None
 
     def start(self, stages: Tensor) -> None:
         """Place the first scenarios, of the given stages, int64 [W]."""
@@ -82,10 +92,17 @@ class Learner:
         self.env.set_stage(stages)
 
     def set_rates(self, epsilon: float, learning_rate_scale: float, beta: float) -> None:
-        """Set what the schedules give, in force from the next step."""
-        self.policy.set_epsilon(epsilon)
-        self.agent.set_learning_rate_scale(learning_rate_scale)
-        self.replay.set_beta(beta)
+        """Set what the schedules give, in force from the next step.
+
+        What is as it was is not written to the device again.
+        """
+        rates = epsilon, learning_rate_scale, beta
+        before = self._rates or (None,) * len(rates)
+        setters = self.policy.set_epsilon, self.agent.set_learning_rate_scale, self.replay.set_beta
+        for write, rate, old in zip(setters, rates, before, strict=True):
+            if rate != old:
+                write(rate)
+        self._rates = rates
 
     def collect(self) -> None:
         """Take one decision of every robot and store it."""
@@ -93,9 +110,12 @@ class Learner:
         self._collecting[parity]()  # one graph for each of the two buffers
         self.stepper.parity = 1 - parity
 
-    def learn(self) -> None:
-        """Do one gradient update."""
-        self._learning()
+    def learn(self, updates: int = 1) -> None:
+        """Do gradient updates, several of them in one graph."""
+        while updates > 0:
+            now = min(updates, len(self._learning))
+            self._learning[now - 1]()
+            updates -= now
 
     def _make_replay(self, processes: Processes) -> DeviceReplay:
         """Allocate the replay once every process has seen that all of theirs fit."""
@@ -123,12 +143,13 @@ class Learner:
         self.statistics.add_decision(action, following)
         self.stepper.advance()
 
-    def _learn(self) -> None:
-        batch = self.replay.sample(self.config.updates.batch_size)
-        metrics = self.agent.update(batch)
-        if "priority" in metrics:
-            self.replay.update_priorities(batch.index, metrics["priority"])
-        self.statistics.add_update(metrics)
+    def _learn(self, updates: int) -> None:
+        for _ in range(updates):
+            batch = self.replay.sample(self.config.updates.batch_size)
+            metrics = self.agent.update(batch)
+            if "priority" in metrics:
+                self.replay.update_priorities(batch.index, metrics["priority"])
+            self.statistics.add_update(metrics)
 
     def weights_finite(self) -> bool:
         """Whether all numbers of the agent's networks are finite. Reads the device."""
@@ -161,6 +182,7 @@ class Learner:
         if state["current"] not in (0, 1):
             raise ValueError(f"the current buffer is {state['current']!r}: it is 0 or 1")
         self.stepper.parity = state["current"]
+        self._rates = None  # the agent and the replay bring their own
         self.env.load_state_dict(state["env"])
         for own, saved in zip(self.stepper.now.frames, state["frames"], strict=True):
             own.copy_(saved)

@@ -157,8 +157,7 @@ class TorchRLTrainer:
         """Take one decision in every world, and do the updates that are due."""
         self.follow_schedules()
         self.learner.collect()
-        for _ in range(self.counters.advance(self.steps_per_iteration, self.config.updates)):
-            self.learner.learn()
+        self.learner.learn(self.counters.advance(self.steps_per_iteration, self.config.updates))
 
     def follow_schedules(self) -> None:
         """Set what depends on the step: exploration, learning rates, beta, stages."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import pytest
 import torch
@@ -223,6 +224,51 @@ def test_bfloat16_changes_an_update_only_by_its_rounding(name):
     for exact, rounded in zip(*results.values(), strict=True):
         assert exact != rounded
         torch.testing.assert_close(rounded, exact, rtol=0.03, atol=0.0)
+
+
+def casts_of_an_update(agent: Agent) -> tuple[list[torch.Tensor], int]:
+    """Update and explore once; return all weights, and how often one tensor alone was cast."""
+    batch, observation = (
+        random_batch(agent, 32),
+        random_observation(4, 3, spec=agent.spec.observation),
+    )
+    torch.manual_seed(1)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        agent.update(batch)
+        action = agent.explore(observation)
+    casts = sum(event.name == "aten::_to_copy" for event in profile.events())
+    return [*agent.state_dict().values(), action], casts
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_weights_cast_together_give_the_bits_of_weights_cast_singly(name, monkeypatch):
+    """Those of torch's autocast alone, of which nothing else is asked."""
+    agent = make_agent(name, autocast=True)
+    together, few = casts_of_an_update(agent)
+    assert all(isinstance(p, torch.nn.Parameter) for _, p in agent.named_parameters())
+    alone = functools.partial(torch.autocast, "cpu", dtype=torch.bfloat16)
+    monkeypatch.setattr(base, "bfloat16_products", lambda device, networks: alone())
+    singly, many = casts_of_an_update(make_agent(name, autocast=True))
+    assert all(map(torch.equal, together, singly))
+    assert few <= many - 4
+
+
+def test_weights_are_the_agents_own_again_after_an_error():
+    agent = make_agent("DQN", autocast=True)
+    own = dict(agent.named_parameters())
+    with pytest.raises(KeyError), agent.precision(agent.network):
+        assert agent.network.hidden_layer.weight.dtype == torch.bfloat16
+        raise KeyError
+    assert all(parameter is own[name] for name, parameter in agent.named_parameters())
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+@pytest.mark.parametrize("encoder", ["published", "relative_motion"])
+def test_both_observations_of_a_batch_are_worked_out_at_once(encoder, frames):
+    agent = make_agent("DQN", spec=spec_for("DQN", frames), encoder=encoder)
+    batch, layers = random_batch(agent, 7), agent.network.encoder.layers
+    for inputs, observation in zip(agent.inputs(batch), (batch.obs, batch.next_obs), strict=True):
+        assert torch.equal(layers(inputs), agent.network.encoder(observation))
 
 
 @pytest.mark.parametrize("name", AGENTS)

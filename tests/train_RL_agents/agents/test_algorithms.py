@@ -120,7 +120,8 @@ def test_double_dqn_values_the_learning_networks_choice():
         values = agent.target(batch.next_obs)
         chooser = agent.network(batch.next_obs) if agent.config.double else values
         best = values.gather(1, chooser.argmax(1, keepdim=True)).squeeze(1)
-        torch.testing.assert_close(agent._target(batch), batch.reward + batch.discount * best)
+        target = agent._target(batch, agent.inputs(batch)[1])
+        torch.testing.assert_close(target, batch.reward + batch.discount * best)
     assert losses[0] != losses[1]
 
 

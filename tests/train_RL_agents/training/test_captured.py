@@ -12,6 +12,7 @@ from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.training import learner as learner_module
 from train_RL_agents.training.learner import Learner
 
 SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
@@ -40,11 +41,11 @@ def fresh(agent, processes=None, *, compiled=False):
     return learner
 
 
-def trained(agent, processes, *, compiled):
+def trained(agent, processes, *, compiled, updates=1):
     learner = fresh(agent, processes, compiled=compiled)
     for _ in range(2 * WARM_UP_CALLS + 6):
         learner.collect()
-        learner.learn()
+        learner.learn(updates)
     return learner
 
 
@@ -59,6 +60,46 @@ def test_captured_steps_do_what_eager_ones_do(agent, processes):
     assert all(len(graph.calls) > 10 for graph in graphs)
     assert_same(captured.agent.training_state(), eager.agent.training_state())
     assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
+
+
+def test_several_updates_are_one_graph_and_do_what_single_ones_do():
+    most = learner_module.UPDATES_IN_A_GRAPH
+    eager = trained("DQN", Processes(), compiled=False, updates=most + 2)
+    with recorded_graphs() as graphs:
+        captured = trained("DQN", Processes(), compiled=True, updates=most + 2)
+    assert len(graphs) == 2 + 2  # two orders of buffers, most updates and the two beside them
+    (eight,) = (graph for graph in graphs if len(graph.calls) == max(len(g.calls) for g in graphs))
+    (two,) = (graph for graph in graphs if len(graph.calls) == len(eight.calls) * 2 // most)
+    assert two is not eight
+    assert_same(captured.agent.training_state(), eager.agent.training_state())
+    assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
+    singly = fresh("DQN")
+    for _ in range(2 * WARM_UP_CALLS + 6):
+        singly.collect()
+        for _ in range(most + 2):
+            singly.learn()
+    assert_same(singly.agent.training_state(), eager.agent.training_state())
+
+
+def test_rates_are_written_only_when_they_change(monkeypatch):
+    made, written = fresh("DQN"), []
+    for owner, name in (
+        (made.policy, "set_epsilon"),
+        (made.agent, "set_learning_rate_scale"),
+        (made.replay, "set_beta"),
+    ):
+        monkeypatch.setattr(owner, name, lambda rate, name=name: written.append((name, rate)))
+    made.set_rates(epsilon=0.3, learning_rate_scale=1.0, beta=0.6)
+    assert written == [("set_epsilon", 0.3), ("set_learning_rate_scale", 1.0), ("set_beta", 0.6)]
+    written.clear()
+    made.set_rates(epsilon=0.3, learning_rate_scale=1.0, beta=0.6)
+    assert not written
+    made.set_rates(epsilon=0.2, learning_rate_scale=1.0, beta=0.6)
+    assert written == [("set_epsilon", 0.2)]
+    written.clear()
+    made.load_state_dict(fresh("DQN").state_dict(with_replay=True))  # brings a beta of its own
+    made.set_rates(epsilon=0.2, learning_rate_scale=1.0, beta=0.6)
+    assert len(written) == 3
 
 
 def test_graphs_of_a_device_share_one_pool():

@@ -17,12 +17,12 @@ SMALL = [f"worlds={WORLDS}", "updates.batch_size=8", "replay.capacity=3000"]
 SMALL += ["updates.warmup_transitions=0", "compile=false"]
 # Launches of a decision and of an update, and most temporary memory in GB: a tenth above what is.
 BUDGETS = {
-    "AC-IQN": (360, 1680, 1.0),
-    "IQN": (365, 905, 2.9),
-    "DQN": (345, 755, 0.8),
-    "Rainbow": (555, 1850, 6.4),
-    "DDPG": (360, 1460, 0.8),
-    "SAC": (375, 2340, 0.8),
+    "AC-IQN": (190, 425, 1.0),
+    "IQN": (190, 320, 2.9),
+    "DQN": (180, 275, 0.8),
+    "Rainbow": (325, 715, 6.4),
+    "DDPG": (190, 365, 0.8),
+    "SAC": (200, 530, 0.8),
 }
 
 

@@ -232,7 +232,7 @@ def test_steps_captured_on_cuda_do_what_eager_ones_do(agent):
         for _ in range(2 * WARM_UP_CALLS + 6):
             made.collect()
             made.learn()
-        assert made._learning.captures == compiled
+        assert made._learning[0].captures == compiled
         after = list(made.agent.policy_network.parameters())
         assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
         learners[compiled] = made

@@ -140,8 +140,8 @@ def test_a_signal_saves_no_weights_that_are_not_finite(tmp_path, monkeypatch):
     run = trainer(tmp_path, "checkpoint.keep=1", "log.interval_steps=600")
     learn = run.learner.learn
 
-    def learn_then_break():
-        learn()
+    def learn_then_break(updates):
+        learn(updates)
         with torch.no_grad():
             next(iter(run.learner.agent.critic.parameters())).fill_(float("nan"))
 
