@@ -256,9 +256,8 @@ def test_weights_cast_together_give_the_bits_of_weights_cast_singly(name, monkey
 def test_weights_are_the_agents_own_again_after_an_error():
     agent = make_agent("DQN", autocast=True)
     own = dict(agent.named_parameters())
-    with pytest.raises(KeyError), agent.precision(agent.network):
-        assert agent.network.hidden_layer.weight.dtype == torch.bfloat16
-        raise KeyError
+    with pytest.raises(KeyError, match="bfloat16"), agent.precision(agent.network):
+        raise KeyError(agent.network.hidden_layer.weight.dtype)
     assert all(parameter is own[name] for name, parameter in agent.named_parameters())
 
 
