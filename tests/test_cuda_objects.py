@@ -52,7 +52,7 @@ def compiled(request) -> dict[str, str]:
     source = request.param
     command = [
         str(TOOLKIT.nvcc),
-        "-c",
+        "--fatbin",  # the device's half alone; test_cuda_host.py compiles the host's
         str(source),
         "-std=c++20",  # what torch's headers need
         *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES),
@@ -71,7 +71,7 @@ def compiled(request) -> dict[str, str]:
     if not kept.exists():
         parts = folder / f"{source.stem}.parts"
         parts.mkdir(parents=True, exist_ok=True)
-        command += ["--keep", "--keep-dir", str(parts), "-o", str(parts / "object.o")]
+        command += ["--keep", "--keep-dir", str(parts), "-o", str(parts / "objects")]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         ptx = "".join(path.read_text() for path in sorted(parts.glob("*.ptx")))

@@ -19,7 +19,7 @@ from tests.marinenav_env.rollouts import rough
 
 PROGRAM = ROOT / "tests" / "csrc" / "test_core.cpp"
 SANITIZERS = "-fsanitize=address,undefined,float-cast-overflow"
-SANITIZED = ("-O1", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
+SANITIZED = ("-O0", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
 
 
 def other_builds() -> dict[str, tuple[str, ...]]:
