@@ -17,16 +17,23 @@ PY := $(VENV)/bin/python
 EXTENSION := marinenav_env/_ops.so
 CSRC := $(shell find marinenav_env/csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 # torch is installed first and alone, so that it can come from its own index; the rest finds it there.
+# With what a build needs besides it, the simulator is compiled while the rest is fetched.
 PIP := $(PY) -m pip --disable-pip-version-check install
 # As many processes as cores, each with one thread: threads that wait for each other lose more.
 # tests/conftest.py says which file begins.
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
+# First of all, too: what fails beside pip's work is told far above the end.
+CHECK_COMPILER = command -v $(CXX) >/dev/null || \
+  { echo "error: $(CXX) not found: install g++, or name a C++20 compiler with CXX=" >&2; exit 1; }
 # What was given last, read when a recipe runs.
 CHOSEN_PYTHON = $(or $(shell cat build/PYTHON),python3)
 CHOSEN_INDEX = $(shell cat build/TORCH_INDEX)
 
-.PHONY: help setup train check test lint bench clean
+# Two things at a time; a make that was told how many keeps to that.
+AT_ONCE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2)
+
+.PHONY: help setup prepared train check test lint bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -43,11 +50,14 @@ train: setup
 	$(PY) train_RL_agents/train.py --preset quickstart --agent $(AGENT) $(ARGS)
 
 # All but the tests that train, compile or start processes; each room has some that remain.
-check: setup lint
+check: prepared
 	$(PYTEST) -m "not slow" $(ARGS)
 
-test: setup lint
+test: prepared
 	$(PYTEST) $(ARGS)
+
+prepared:
+	@$(AT_ONCE) $(EXTENSION) lint
 
 lint: $(VENV)/.dependencies
 	$(PY) -m ruff check .
@@ -56,7 +66,8 @@ lint: $(VENV)/.dependencies
 bench: setup
 	$(PY) scripts/bench.py $(ARGS)
 
-setup: $(EXTENSION)
+setup:
+	@$(AT_ONCE) $(VENV)/.dependencies $(EXTENSION)
 
 clean:
 	rm -rf $(VENV) build dist marinenav.egg-info .pytest_cache .ruff_cache .mypy_cache
@@ -65,6 +76,7 @@ clean:
 
 # The environment, with the repository on its path: both packages import from any folder.
 $(VENV)/.created: build/PYTHON
+	@$(CHECK_COMPILER)
 	@command -v $(CHOSEN_PYTHON) >/dev/null || \
 	  { echo "error: $(CHOSEN_PYTHON) not found: install Python >= 3.11, or name one with PYTHON=" >&2; exit 1; }
 	@$(CHOSEN_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -76,18 +88,21 @@ $(VENV)/.created: build/PYTHON
 	@touch $@
 
 # pip leaves a torch of the right version in place, wherever it is from: one of another index goes.
-$(VENV)/.dependencies: requirements.txt $(VENV)/.created build/TORCH_INDEX
+$(VENV)/.torch: requirements.txt $(VENV)/.created build/TORCH_INDEX
 	@echo "2/3 packages (some minutes)"
 	$(if $(filter build/TORCH_INDEX,$?),@! $(PY) -m pip show --quiet torch 2>/dev/null || \
 	  $(PY) -m pip uninstall --quiet --quiet --yes torch)
 	$(PIP) $(if $(CHOSEN_INDEX),--index-url $(CHOSEN_INDEX)) $$(grep '^torch==' requirements.txt)
+	$(PIP) $$(grep -E '^(numpy|packaging|setuptools)==' requirements.txt)
+	@touch $@
+
+$(VENV)/.dependencies: requirements.txt $(VENV)/.torch
 	$(PIP) --requirement requirements.txt
 	@touch $@
 
 # The extension. Its record of the variables changes only when they do.
-$(EXTENSION): setup.py $(CSRC) $(VENV)/.dependencies build/variables
-	@command -v $(CXX) >/dev/null || \
-	  { echo "error: $(CXX) not found: install g++, or name a C++20 compiler with CXX=" >&2; exit 1; }
+$(EXTENSION): setup.py $(CSRC) $(VENV)/.torch build/variables
+	@$(CHECK_COMPILER)
 	@echo "3/3 compiling the simulator"
 	$(PY) setup.py --quiet build_ext --inplace
 

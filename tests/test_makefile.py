@@ -22,6 +22,10 @@ elif [ "$1 $2" = "-m pip" ]; then
   shift 2
   case "$*" in *install*torch==*) touch .venv/torch ;; esac
   echo "pip $*" >>{LOG}
+elif [ "$1" = "-m" ]; then
+  echo "$2" >>{LOG}
+elif [ "$1" = "setup.py" ]; then
+  mkdir -p marinenav_env && touch marinenav_env/_ops.so && echo "$1" >>{LOG}
 fi
 """
 
@@ -30,24 +34,25 @@ fi
 def folder(tmp_path) -> Path:
     """A checkout of the Makefile with two interpreters."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "requirements.txt").write_text("torch==2.13.0\nnumpy==2.4.6\n")
+    (tmp_path / "setup.py").touch()
+    (tmp_path / "requirements.txt").write_text("torch==2.13.0\nnumpy==2.4.6\nsetuptools==84.2.1\n")
     for name in ("one", "two"):
         (tmp_path / name).write_text(PRETENDER)
         (tmp_path / name).chmod(0o755)
     return tmp_path
 
 
-def run_make(folder: Path, *variables: str) -> str:
+def run_make(folder: Path, *variables: str, target: str = ".venv/.dependencies") -> str:
     """Set up the environment; return what was printed."""
-    command = ["make", ".venv/.dependencies", *variables]
+    command = ["make", target, *variables]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout + result.stderr
 
 
-def make(folder: Path, *variables: str) -> list[str]:
+def make(folder: Path, *variables: str, target: str = ".venv/.dependencies") -> list[str]:
     """Set up the environment; return what was done for it."""
-    run_make(folder, *variables)
+    run_make(folder, *variables, target=target)
     log = folder / LOG
     done = log.read_text().splitlines() if log.exists() else []
     log.unlink(missing_ok=True)
@@ -93,3 +98,22 @@ def test_what_is_not_given_stays_as_it_was(folder):
     (folder / "requirements.txt").write_text("torch==2.13.1\n")
     (install,) = installs(make(folder))
     assert "--index-url https://index torch==2.13.1" in install
+
+
+def test_a_compiler_that_is_missing_is_told_before_anything_is_fetched(folder):
+    command = ["make", "setup", "PYTHON=./one", "CXX=nowhere-g++"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "nowhere-g++ not found: install g++" in result.stderr
+    assert not (folder / LOG).exists()
+
+
+def test_the_simulator_is_compiled_once_the_build_has_what_it_needs(folder):
+    """Beside the other packages, which lint needs."""
+    done = make(folder, "PYTHON=./one", target="prepared")
+    compiled = next(n for n, line in enumerate(done) if line == "setup.py")
+    needed = [n for n, line in enumerate(done) if "torch==" in line or "setuptools==" in line]
+    assert len(needed) == 2
+    assert compiled > max(needed)
+    rest = next(n for n, line in enumerate(done) if "--requirement" in line)
+    assert max(needed) < rest < min(done.index("ruff"), done.index("mypy"))
