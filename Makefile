@@ -5,8 +5,8 @@
 # Another one than before takes effect; a run that gives none keeps what is there.
 PYTHON ?=
 TORCH_INDEX ?=
-# What to train, and further arguments for train, test and bench.
-AGENT ?= AC-IQN
+# What to train (the preset's), and further arguments for train, test and bench.
+AGENT ?=
 ARGS ?=
 # How the extension is built; setup.py explains them.
 BUILD_VARIABLES := FORCE_CUDA NO_CUDA MARINENAV_ARCH TORCH_CUDA_ARCH_LIST CUDA_HOME CUDA_PATH CXX
@@ -37,7 +37,7 @@ AT_ONCE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS))
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make train [AGENT=AC-IQN] [ARGS=...]  set up, then train with the quickstart preset"
+	@echo "make train [AGENT=...] [ARGS=...]     set up, then train with the quickstart preset"
 	@echo "make test [ARGS=...]                  set up, then lint and run the tests"
 	@echo "make check                            set up, lint, and the tests that take seconds"
 	@echo "make lint                             ruff and mypy only"
@@ -47,7 +47,7 @@ help:
 	@echo "Variables: PYTHON, TORCH_INDEX, $(BUILD_VARIABLES)"
 
 train: setup
-	$(PY) train_RL_agents/train.py --preset quickstart --agent $(AGENT) $(ARGS)
+	$(PY) train_RL_agents/train.py --preset quickstart $(if $(AGENT),--agent $(AGENT)) $(ARGS)
 
 # All but the tests that train, compile or start processes; each room has some that remain.
 check: prepared

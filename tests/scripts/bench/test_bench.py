@@ -217,7 +217,8 @@ class TestCommandLine:
     def test_disturbances_are_in_force_and_noted(self, capsys, tmp_path):
         path = tmp_path / "bench.json"
         arguments = ["--modes", "step", "--worlds", "4", "--resets", "none", "--vortices", "0"]
-        arguments += ["--quick", "--device", "cpu", "--disturbances", *DISTURBANCES]
+        arguments += ["--repeats", "1", "--seconds", "0.01", "--device", "cpu"]
+        arguments += ["--disturbances", *DISTURBANCES]
         assert main.main([*arguments, "--json", str(path)]) == 0
         rows = json.loads(path.read_text())["rows"]
         assert [row["disturbances"] for row in rows] == list(DISTURBANCES)
