@@ -24,6 +24,7 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.files import write_json
 from scripts.bench.bounds import bound_of, work_of_robot_step
 from scripts.bench.disturbances import DISTURBANCES
+from scripts.bench.kernels import measure_kernels
 from scripts.bench.machine import (
     matmul_flops_per_s,
     measure_peaks,
@@ -38,7 +39,7 @@ from scripts.bench.modes import (
     measure_simulator,
 )
 from scripts.bench.table import print_record
-from scripts.bench.training import measure_kernel_time_share, measure_training
+from scripts.bench.training import measure_training
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import fitting_agents
@@ -235,12 +236,11 @@ def measure(
     if peaks is not None:
         record["peaks"] = peaks._asdict()
     keep(record)
-    trained = []
+    measured = []
     for case in tqdm(list(cases(options, device)), unit="row", disable=None):
         with out_of_memory_noted(record, case):
             if case.mode == "train":
                 row = measure_training(case, training, record["matmul_flops_per_s"])
-                trained.append((case, row))
             else:
                 row = measure_simulator(case, effort)
             if (case.mode, case.task) == ("step", "marine") and peaks is not None:
@@ -248,6 +248,7 @@ def measure(
                 row |= bound_of(work, peaks)
                 row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
             record["rows"].append(row)
+            measured.append((case, row))
         keep(record)
     if "step" in options.modes and options.task == "marine":
         for worlds in options.worlds[:1] if options.quick else options.worlds:
@@ -255,9 +256,9 @@ def measure(
                 comparison = compare_reset_skipping(device, worlds, effort)
                 record["skip_reset_if_empty"].append(comparison)
             keep(record)
-    for case, row in trained if device.type == "cuda" else ():
+    for case, row in measured if device.type == "cuda" else ():
         with out_of_memory_noted(record, case):
-            row["kernel_time_share"] = measure_kernel_time_share(case)
+            row |= measure_kernels(case)
         keep(record)
     record["complete"] = True
     keep(record)

@@ -21,6 +21,7 @@ def print_record(console: Console, record: dict[str, Any], title: str) -> None:
     console.print(table)
     if record["skip_reset_if_empty"]:
         print_skipping(console, record["skip_reset_if_empty"])
+    print_kernels(console, record["rows"])
 
 
 def main_table(title: str) -> Table:
@@ -93,3 +94,18 @@ def print_skipping(console: Console, comparisons: Sequence[dict[str, Any]]) -> N
             f"{entry['skipping_over_launching']:.2f}",
         )
     console.print(table)
+
+
+def print_kernels(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    """Print the costliest kernels of rows that have them."""
+    for row in rows:
+        for part, kernels in row.get("kernels", {}).items():
+            names = [row["mode"], *([row["agent"]] if row["agent"] else [])]
+            table = Table(title=f"{', '.join(names)}, {row['worlds']:,} worlds: {part}")
+            table.add_column("kernel", overflow="fold")
+            for name in ("calls", "us", "of kernels' time"):
+                table.add_column(name, justify="right")
+            for kernel in kernels:
+                numbers = f"{kernel['calls']:.1f}", f"{kernel['us']:.1f}", f"{kernel['share']:.0%}"
+                table.add_row(kernel["kernel"], *numbers)
+            console.print(table)

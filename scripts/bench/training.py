@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,7 +53,16 @@ class Training:
                 stagger(training.trainer.learner.env)
                 while training.trainer.counters.updates <= WARM_UP_CALLS + 1:
                     training.iterate()
+                if case.device.type == "cuda":
+                    training.capture()
                 yield training
+
+    def capture(self) -> None:
+        """Capture the graphs of both numbers of updates that iterations have in turn."""
+        usual = sum(self.iterate() for _ in range(TRIAL)) // TRIAL
+        for updates in (usual, usual + 1):
+            for _ in range(WARM_UP_CALLS + 1):
+                self.trainer.learner.learn(updates)
 
     def iterate(self) -> int:
         """Do one iteration, and log when it is time, as `TorchRLTrainer.train` does.
@@ -138,17 +147,6 @@ def measure_training(
     return row
 
 
-def measure_kernel_time_share(case: Case) -> float | None:
-    """Return the share of a `train` case's time in which kernels run on the GPU.
-
-    Apart from the row, and after all of them: what the profiler attaches to the driver stays there
-    for the life of the process, and slows it.
-    """
-    release_memory(case.device)
-    with Training.running(case) as training:
-        return kernel_time_share(lambda: training.repeat(TRIAL))
-
-
 def _learning(case: Case, repeats: Sequence[Repeat], updates: int) -> dict[str, Any]:
     samples, seconds = updates * case.batch_size, sum(repeat.seconds for repeat in repeats)
     acted = sum(repeat.robot_steps for repeat in repeats)
@@ -209,27 +207,3 @@ def _update_cost(
         "product_dtype": dtype,
         "update_share_of_peak": flops / seconds / matmul_rates[dtype],
     }
-
-
-def kernel_time_share(work: Callable[[], object]) -> float | None:
-    """Return the share of time in which kernels run on the GPU; None if none were recorded."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        work()
-        torch.cuda.synchronize()
-    spans = sorted(
-        (event.time_range.start, event.time_range.end)
-        for event in profile.events()
-        if event.device_type == torch.autograd.DeviceType.CUDA and not event.is_user_annotation
-    )
-    return busy_share(spans)
-
-
-def busy_share(spans: Sequence[tuple[float, float]]) -> float | None:
-    """Return the share of the time from first begin to last end that sorted spans cover."""
-    if not spans:
-        return None
-    busy, reached = 0.0, spans[0][0]
-    for begin, end in spans:
-        busy += max(0.0, end - max(begin, reached))
-        reached = max(reached, end)
-    return busy / (reached - spans[0][0])

@@ -17,7 +17,6 @@ from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simula
 from scripts.bench.training import (
     Lap,
     Training,
-    busy_share,
     jitter,
     measure_training,
     training_config,
@@ -351,10 +350,6 @@ class TestTraining:
         assert jitter(laps)["slowest_percent_over_median_of_equal"] == 1.0
         late = jitter([*laps, Lap(3.0, 2)])
         assert late["slowest_percent_over_median_of_equal"] == 1.5
-
-    def test_busy_share_counts_overlaps_once(self):
-        assert busy_share([(0, 4), (1, 2), (3, 6), (8, 10)]) == pytest.approx(0.8)
-        assert busy_share([]) is None
 
 
 class TestMachine:
