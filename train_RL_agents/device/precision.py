@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -29,17 +29,15 @@ def bfloat16_products(device: torch.device, networks: Sequence[nn.Module]) -> It
         device: where all of it lives.
         networks: whose layers take such copies; a subclass of `nn.Linear` is left to autocast.
     """
-    layers = [m for network in networks for m in network.modules() if type(m) is nn.Linear]
-    slots = [(layer._parameters, name) for layer in layers for name in ("weight", "bias")]
-    own = [parameters[name] for parameters, name in slots]
-    with torch.autocast(device.type, dtype=torch.bfloat16):
-        try:
+    with ExitStack() as restored, torch.autocast(device.type, dtype=torch.bfloat16):
+        for network in networks:  # each apart: a loss of one asks for no gradient of another
+            layers = [layer for layer in network.modules() if type(layer) is nn.Linear]
+            slots = [(layer._parameters, name) for layer in layers for name in ("weight", "bias")]
+            own = [parameters[name] for parameters, name in slots]
             for (parameters, name), copy in zip(slots, _Bfloat16Copies.apply(*own), strict=True):
+                restored.callback(parameters.__setitem__, name, parameters[name])
                 parameters[name] = copy
-            yield
-        finally:
-            for (parameters, name), original in zip(slots, own, strict=True):
-                parameters[name] = original
+        yield
 
 
 class _Bfloat16Copies(torch.autograd.Function):
