@@ -68,6 +68,7 @@ bench: setup
 
 setup:
 	@$(AT_ONCE) $(VENV)/.dependencies $(EXTENSION)
+	@echo "ready: . $(VENV)/bin/activate"
 
 clean:
 	rm -rf $(VENV) build dist marinenav.egg-info .pytest_cache .ruff_cache .mypy_cache

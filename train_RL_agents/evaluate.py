@@ -17,6 +17,7 @@ from train_RL_agents.commands.evaluation import (
     evaluate_against,
 )
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, split_settings
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.figures import draw_trajectories
@@ -33,7 +34,7 @@ RECORDS = {
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description="Evaluate a policy on its evaluation.stages, by default the six published "
         f"ones. {SETTINGS_HELP}"
     )

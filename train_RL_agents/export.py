@@ -12,6 +12,7 @@ from torch import Tensor
 
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import write_atomically
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.formats import FORMATS, Format
@@ -41,7 +42,7 @@ class ExportError(RuntimeError):
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Export a policy for use outside.")
+    parser = Parser(description="Export a policy for use outside.")
     parser.add_argument(
         "--checkpoint",
         required=True,

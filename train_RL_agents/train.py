@@ -19,6 +19,7 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands.options import SHARE, add_world_options, world_settings
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import config_of_file, load_config, presets, with_overrides
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
@@ -49,7 +50,7 @@ OF_THE_MACHINE = "threads="
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; ``key=value`` may stand anywhere."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description="Train an agent in the simulator.",
         epilog="Any setting: key=value with dotted keys, for example updates.batch_size=512. "
         "train_RL_agents/config/schema.py and agents/*.py list them with units and defaults, "

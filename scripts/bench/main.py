@@ -41,6 +41,7 @@ from scripts.bench.modes import (
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_training
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import fitting_agents
 from train_RL_agents.device.memory import keep_freed_memory
@@ -57,9 +58,7 @@ FULL_TRAINING, QUICK_TRAINING = Effort(repeats=5, seconds=3.0), Effort(repeats=3
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--task", choices=list(TASKS), default="marine", help="environment")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))

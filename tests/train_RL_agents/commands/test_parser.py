@@ -1,0 +1,26 @@
+"""An unknown option is answered with the nearest one, by every program."""
+
+import pytest
+
+from scripts.bench import main as bench
+from train_RL_agents import evaluate, export, train
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "nearest"),
+    [
+        (train.main, ["--sede", "3"], "--seed"),
+        (train.main, ["--outptu=runs/x"], "--output"),
+        (evaluate.main, ["--checkpoint", "x", "--episode-count", "3"], "--episodes"),
+        (export.main, ["--checkpoint", "x", "--format", "onnx", "--outptu", "y"], "--output"),
+        (bench.main, ["--quikc"], "--quick"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_nearest(program, arguments, nearest, capsys):
+    with pytest.raises(SystemExit) as ended:
+        program(arguments)
+    assert ended.value.code == 2
+    unknown = next(a for a in reversed(arguments) if a.startswith("--")).partition("=")[0]
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert f"unrecognized arguments: {unknown}" in message
+    assert f"nearest valid one is '{nearest}'" in message
