@@ -30,10 +30,12 @@ CHECK_COMPILER = command -v $(CXX) >/dev/null || \
 CHOSEN_PYTHON = $(or $(shell cat build/PYTHON),python3)
 CHOSEN_INDEX = $(shell cat build/TORCH_INDEX)
 
-# Two things at a time; a make that was told how many keeps to that.
-AT_ONCE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2)
+# Two things at a time, unless make was told how many. What `clean` removes nothing else may need.
+ifeq (,$(filter -j% --jobs% --jobserver%,$(MAKEFLAGS))$(filter clean,$(MAKECMDGOALS)))
+MAKEFLAGS += --jobs=2
+endif
 
-.PHONY: help setup prepared train check test lint bench clean
+.PHONY: help setup train check test lint bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -50,14 +52,11 @@ train: setup
 	$(PY) train_RL_agents/train.py --preset quickstart $(if $(AGENT),--agent $(AGENT)) $(ARGS)
 
 # All but the tests that train, compile or start processes; each room has some that remain.
-check: prepared
+check: setup lint
 	$(PYTEST) -m "not slow" $(ARGS)
 
-test: prepared
+test: setup lint
 	$(PYTEST) $(ARGS)
-
-prepared:
-	@$(AT_ONCE) $(EXTENSION) lint
 
 lint: $(VENV)/.dependencies
 	$(PY) -m ruff check .
@@ -66,8 +65,7 @@ lint: $(VENV)/.dependencies
 bench: setup
 	$(PY) scripts/bench.py $(ARGS)
 
-setup:
-	@$(AT_ONCE) $(VENV)/.dependencies $(EXTENSION)
+setup: $(VENV)/.dependencies $(EXTENSION)
 	@echo "ready: . $(VENV)/bin/activate"
 
 clean:
@@ -91,10 +89,10 @@ $(VENV)/.created: build/PYTHON
 # pip leaves a torch of the right version in place, wherever it is from: one of another index goes.
 $(VENV)/.torch: requirements.txt $(VENV)/.created build/TORCH_INDEX
 	@echo "2/3 packages (some minutes)"
-	$(if $(filter build/TORCH_INDEX,$?),@! $(PY) -m pip show --quiet torch 2>/dev/null || \
+	$(if $(and $(wildcard $@),$(filter build/TORCH_INDEX,$?)),@! $(PY) -m pip show --quiet torch 2>/dev/null || \
 	  $(PY) -m pip uninstall --quiet --quiet --yes torch)
 	$(PIP) $(if $(CHOSEN_INDEX),--index-url $(CHOSEN_INDEX)) $$(grep '^torch==' requirements.txt)
-	$(PIP) $$(grep -E '^(numpy|packaging|setuptools)==' requirements.txt)
+	$(PIP) $$(grep -E '^(numpy|packaging|setuptools|typing_extensions)==' requirements.txt)
 	@touch $@
 
 $(VENV)/.dependencies: requirements.txt $(VENV)/.torch

@@ -3,6 +3,7 @@
 Python is played by a script that notes what it is asked to do.
 """
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -45,9 +46,16 @@ def folder(tmp_path) -> Path:
 def run_make(folder: Path, *variables: str, target: str = ".venv/.dependencies") -> str:
     """Set up the environment; return what was printed."""
     command = ["make", target, *variables]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    result = run(command, folder)
     assert result.returncode == 0, result.stderr
     return result.stdout + result.stderr
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess:
+    """Run make, which knows nothing of another make that runs these tests."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    environment.pop("TORCH_INDEX", None)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
 
 
 def make(folder: Path, *variables: str, target: str = ".venv/.dependencies") -> list[str]:
@@ -102,7 +110,7 @@ def test_what_is_not_given_stays_as_it_was(folder):
 
 def test_a_compiler_that_is_missing_is_told_before_anything_is_fetched(folder):
     command = ["make", "setup", "PYTHON=./one", "CXX=nowhere-g++"]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    result = run(command, folder)
     assert result.returncode == 2
     assert "nowhere-g++ not found: install g++" in result.stderr
     assert not (folder / LOG).exists()
@@ -110,10 +118,36 @@ def test_a_compiler_that_is_missing_is_told_before_anything_is_fetched(folder):
 
 def test_the_simulator_is_compiled_once_the_build_has_what_it_needs(folder):
     """Beside the other packages, which lint needs."""
-    done = make(folder, "PYTHON=./one", target="prepared")
+    done = make(folder, "PYTHON=./one", target="check")
     compiled = next(n for n, line in enumerate(done) if line == "setup.py")
     needed = [n for n, line in enumerate(done) if "torch==" in line or "setuptools==" in line]
     assert len(needed) == 2
     assert compiled > max(needed)
     rest = next(n for n, line in enumerate(done) if "--requirement" in line)
-    assert max(needed) < rest < min(done.index("ruff"), done.index("mypy"))
+    assert max(needed) < rest < done.index("ruff") < done.index("mypy") < done.index("pytest")
+    assert compiled < done.index("pytest")
+
+
+def test_the_simulator_is_compiled_beside_the_packages(folder):
+    """Each waits for the other here: one after the other they would never end."""
+    meets = "while [ ! -e .venv/{other} ]; do sleep 0.05; done"
+    text = PRETENDER.replace(
+        "  shift 2\n",
+        f"""  shift 2
+  case "$*" in *--requirement*) touch .venv/pip; {meets.format(other="built")} ;; esac
+""",
+    ).replace(
+        "  mkdir -p marinenav_env",
+        f"  touch .venv/built; {meets.format(other='pip')}; mkdir -p marinenav_env",
+    )
+    (folder / "one").write_text(text)
+    done = make(folder, "PYTHON=./one", target="setup")
+    assert "setup.py" in done
+    assert any("--requirement" in line for line in done)
+
+
+def test_an_environment_keeps_its_torch_where_nothing_says_whence_it_is(folder):
+    """As one does that an older Makefile made."""
+    make(folder, "PYTHON=./one")
+    (folder / ".venv" / ".torch").unlink()
+    assert not any("uninstall" in line for line in make(folder, "PYTHON=./one"))

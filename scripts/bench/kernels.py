@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from scripts.bench.machine import release_memory
-from scripts.bench.modes import Case, Simulation
+from scripts.bench.modes import NO_RESET_DECISIONS, Case, Simulation
 from scripts.bench.training import TRIAL, Training
 
 COSTLIEST = 10
@@ -47,8 +47,9 @@ def measure_kernels(case: Case) -> dict[str, Any]:
             }
     simulation = Simulation(case)
     simulation.place()
-    decisions = 10 * simulation.cycle
+    decisions = NO_RESET_DECISIONS // simulation.cycle * simulation.cycle
     simulation.run(decisions)  # its graphs are captured
+    simulation.place()
     spans = spans_of(lambda: simulation.run(decisions))
     return {
         "kernel_time_share": busy_share(spans),

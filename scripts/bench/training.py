@@ -19,6 +19,7 @@ from scripts.bench.modes import Case, Effort, Repeat, row_of, stagger
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
+from train_RL_agents.training.learner import UPDATES_IN_A_GRAPH
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 # Rows of the replay: few enough to fill it before measuring, so that it does not grow.
@@ -58,9 +59,8 @@ class Training:
                 yield training
 
     def capture(self) -> None:
-        """Capture the graphs of both numbers of updates that iterations have in turn."""
-        usual = sum(self.iterate() for _ in range(TRIAL)) // TRIAL
-        for updates in (usual, usual + 1):
+        """Capture the graphs of all numbers of updates: the robots alive decide which come."""
+        for updates in range(1, UPDATES_IN_A_GRAPH + 1):
             for _ in range(WARM_UP_CALLS + 1):
                 self.trainer.learner.learn(updates)
 

@@ -22,7 +22,5 @@ class Parser(argparse.ArgumentParser):
     def _remedy(self, unknown: Sequence[str]) -> str:
         """Return what to add to the message; nothing without an option among the arguments."""
         options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-        if not options:
-            return ""
         known = [option for action in self._actions for option in action.option_strings]
-        return f": the nearest valid one is '{nearest(options[0], known)}'"
+        return "".join(f"; nearest to {option} is {nearest(option, known)}" for option in options)

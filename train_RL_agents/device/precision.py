@@ -32,11 +32,12 @@ def bfloat16_products(device: torch.device, networks: Sequence[nn.Module]) -> It
     with ExitStack() as restored, torch.autocast(device.type, dtype=torch.bfloat16):
         for network in networks:  # each apart: a loss of one asks for no gradient of another
             layers = [layer for layer in network.modules() if type(layer) is nn.Linear]
-            slots = [(layer._parameters, name) for layer in layers for name in ("weight", "bias")]
-            own = [parameters[name] for parameters, name in slots]
-            for (parameters, name), copy in zip(slots, _Bfloat16Copies.apply(*own), strict=True):
-                restored.callback(parameters.__setitem__, name, parameters[name])
-                parameters[name] = copy
+            slots = [(layer, name) for layer in layers for name, _ in layer.named_parameters()]
+            own = [getattr(layer, name) for layer, name in slots]
+            copies = _Bfloat16Copies.apply(*own) if own else ()
+            for (layer, name), weight, copy in zip(slots, own, copies, strict=True):
+                restored.callback(layer._parameters.__setitem__, name, weight)
+                layer._parameters[name] = copy
         yield
 
 
@@ -57,5 +58,6 @@ class _Bfloat16Copies(torch.autograd.Function):
         """Return the gradients in the weights' format and layout."""
         given = [(k, gradient) for k, gradient in enumerate(gradients) if gradient is not None]
         cast = {k: torch.empty_like(ctx.like[k]) for k, _ in given}
-        torch._foreach_copy_(list(cast.values()), [gradient for _, gradient in given])
+        if given:
+            torch._foreach_copy_(list(cast.values()), [gradient for _, gradient in given])
         return tuple(cast.get(k) for k in range(len(gradients)))

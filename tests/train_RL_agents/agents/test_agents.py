@@ -261,6 +261,22 @@ def test_weights_are_the_agents_own_again_after_an_error():
     assert all(parameter is own[name] for name, parameter in agent.named_parameters())
 
 
+@pytest.mark.parametrize("layers", [[torch.nn.Linear(3, 2, bias=False)], [torch.nn.ReLU()]])
+def test_networks_with_other_layers_take_bfloat16_too(layers):
+    agent, network, x = (
+        make_agent("DQN", autocast=True),
+        torch.nn.Sequential(*layers),
+        torch.ones(4, 3),
+    )
+    with agent.precision(network):
+        y = network(x)
+    weights = list(network.parameters())
+    if weights:
+        assert y.dtype == torch.bfloat16
+        (gradient,) = torch.autograd.grad(y.float().sum(), weights)
+        assert torch.equal(gradient, torch.full((2, 3), 4.0))
+
+
 @pytest.mark.parametrize("frames", [1, 2])
 @pytest.mark.parametrize("encoder", ["published", "relative_motion"])
 def test_both_observations_of_a_batch_are_worked_out_at_once(encoder, frames):

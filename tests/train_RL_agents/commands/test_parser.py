@@ -23,4 +23,4 @@ def test_an_unknown_option_is_answered_with_the_nearest(program, arguments, near
     unknown = next(a for a in reversed(arguments) if a.startswith("--")).partition("=")[0]
     message = capsys.readouterr().err.splitlines()[-1]
     assert f"unrecognized arguments: {unknown}" in message
-    assert f"nearest valid one is '{nearest}'" in message
+    assert f"nearest to {unknown} is {nearest}" in message

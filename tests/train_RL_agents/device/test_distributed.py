@@ -304,6 +304,17 @@ def test_a_signal_to_several_processes_is_heard_between_logs(tmp_path):
     assert checkpoint.load(checkpoint.newest(tmp_path))["step"] > 0
 
 
+def workers_of(process):
+    """Return the two processes that a launcher has started, once they are there."""
+    command = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
+    while True:
+        found = subprocess.run(command, capture_output=True, text=True).stdout.split()
+        if len(found) == 2:
+            return list(map(int, found))
+        time.sleep(0.05)
+        assert process.poll() is None, process.communicate()
+
+
 @torchrun
 def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path):
     """The first process, and then, once the run goes on, the second."""
@@ -313,9 +324,7 @@ def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path):
         while not metrics.exists() or metrics.read_text().count('"train"') < logs:
             time.sleep(0.05)
             assert process.poll() is None, process.communicate()
-        listed = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
-        workers = subprocess.run(listed, capture_output=True, text=True, check=True)
-        os.kill(int(workers.stdout.split()[rank]), signal.SIGKILL)
+        os.kill(workers_of(process)[rank], signal.SIGKILL)
         killed = time.monotonic()
         output, _ = process.communicate(timeout=120)
         assert time.monotonic() - killed < 30
