@@ -101,7 +101,8 @@ def test_cut_back_leaves_no_doubled_step(tmp_path):
     records = read_metrics(tmp_path / "metrics.jsonl")
     assert [(r["step"], r["q_loss"]) for r in records] == [(10, 10.0), (20, 20.0), (30, -30.0)]
     scalars = events(tmp_path).Scalars("train/q_loss")
-    assert [(s.step, s.value) for s in scalars] == [(10, 10.0), (20, 20.0), (30, -30.0)]
+    # Files of one second are read by the number in their names, as text: 10 comes before 9.
+    assert sorted((s.step, s.value) for s in scalars) == [(10, 10.0), (20, 20.0), (30, -30.0)]
 
 
 def test_a_number_has_one_tag_however_many_there_were(tmp_path):
