@@ -15,6 +15,7 @@ import torch
 from scripts.bench.machine import release_memory
 from scripts.bench.modes import NO_RESET_DECISIONS, Case, Simulation
 from scripts.bench.training import TRIAL, Training
+from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
 
 COSTLIEST = 10
 """Kernels of a table."""
@@ -47,9 +48,9 @@ def measure_kernels(case: Case) -> dict[str, Any]:
             }
     simulation = Simulation(case)
     simulation.place()
-    decisions = NO_RESET_DECISIONS // simulation.cycle * simulation.cycle
-    simulation.run(decisions)  # its graphs are captured
+    simulation.run((WARM_UP_CALLS + 1) * simulation.cycle)  # its graphs are captured
     simulation.place()
+    decisions = NO_RESET_DECISIONS // simulation.cycle * simulation.cycle
     spans = spans_of(lambda: simulation.run(decisions))
     return {
         "kernel_time_share": busy_share(spans),
