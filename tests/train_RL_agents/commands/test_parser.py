@@ -1,4 +1,4 @@
-"""An unknown option is answered with the nearest one, by every program."""
+"""Training, evaluation, export and benchmark answer an unknown option with the nearest one."""
 
 import pytest
 
