@@ -28,9 +28,9 @@ def test_states_of_discrete_actions_are_those_recorded():
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_trained_weights_are_those_recorded(name):
-    """To the bit on the machine of the recording, else as far as rounding lets two runs agree."""
+    """To the bit on the machines of the recordings, else as far as rounding lets two runs agree."""
     recorded, found = RECORDED["training"][name], goldens.training(name)
     assert found["updates"] == recorded["updates"]
     assert found["mean_magnitude"] == pytest.approx(recorded["mean_magnitude"], rel=1e-3)
     if goldens.processor() == MACHINE["processor"]:
-        assert found["digest"] == recorded["digest"]
+        assert found["digests"][0] in recorded["digests"]
