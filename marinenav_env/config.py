@@ -50,10 +50,12 @@ class PerceptionConfig(Settings):
     """Probability of seeing vessels as they were a decision ago, for every decision."""
     noise_factor: tuple[float, ...] = project((1.0, 1.0), unit="-", low=0.0, count=2)
     """Range of a factor on both standard deviations, for every world and episode."""
+    range_factor: tuple[float, ...] = project((1.0, 1.0), unit="-", low=0.0, high=1.0, count=2)
+    """Range of a factor on the range, for every world and episode."""
 
     def check(self) -> None:
         """Refuse a range that ends before it begins."""
-        check_ranges(self, "noise_factor")
+        check_ranges(self, "noise_factor", "range_factor")
 
     def noiseless(self) -> PerceptionConfig:
         """Return the same sensor without noise and faults, as in the recorded episodes."""

@@ -70,7 +70,7 @@ class MarineNavEnv(KernelEnv):
     describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
     tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
     names_added: ClassVar = frozenset(
-        {"wind", "stream", "wave", "thruster", "factor", "sensor", "past"}
+        {"wind", "stream", "wave", "thruster", "factor", "sensor", "reach", "past"}
     )
 
     def __init__(

@@ -16,7 +16,13 @@ PARTS = {
     "thrusters": ThrusterConfig(lag=0.3, loss_probability=0.1, loss_time=(0.0, 30.0)),
     "variation": VariationConfig(mass=(0.8, 1.2), surge_damping=(0.7, 1.3)),
 }
-SENSOR = {"miss": 0.1, "dropout": 0.05, "delay": 0.25, "noise_factor": (0.5, 2.0)}
+SENSOR = {
+    "miss": 0.1,
+    "dropout": 0.05,
+    "delay": 0.25,
+    "noise_factor": (0.5, 2.0),
+    "range_factor": (0.5, 1.0),
+}
 DISTURBANCES = ("off", *PARTS, "sensor", "all")
 
 

@@ -51,7 +51,12 @@ def rough(config: EnvConfig) -> EnvConfig:
         thrusters=ThrusterConfig(lag=0.3, loss_probability=0.2, loss_time=(0.0, 10.0)),
         variation=VariationConfig(mass=(0.8, 1.2), yaw_damping=(0.7, 1.3), left_thrust=(0.8, 1.0)),
         perception=replace(
-            config.perception, miss=0.1, dropout=0.05, delay=0.25, noise_factor=(0.5, 2.0)
+            config.perception,
+            miss=0.1,
+            dropout=0.05,
+            delay=0.25,
+            noise_factor=(0.5, 2.0),
+            range_factor=(0.5, 1.0),
         ),
     )
 

@@ -26,7 +26,7 @@ PLACEMENT = ("scenario", "episode")
 """Groups without a part in a decision. Noise is compared in `envs/test_noise.py`."""
 DISTURBANCES = ("wind", "stream", "waves", "thrusters", "variation")
 """Groups that are off as published."""
-FAULTS = ("miss", "dropout", "delay", "noise_factor")
+FAULTS = ("miss", "dropout", "delay", "noise_factor", "range_factor")
 """Fields of the sensor that are chance; what can be certain of them is in `disturbed`."""
 ZEROS = {"N s": 60.0, "N s^2/m": 90.0, "N s^2": 90.0, "kg m": 40.0, "m": 0.3}
 """By unit, the size of what is 0 as published."""

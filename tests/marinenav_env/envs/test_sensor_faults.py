@@ -89,3 +89,28 @@ def test_noise_varies_between_worlds(device):
     assert factor.mean().item() == pytest.approx(2.0, abs=0.1)
     error = (objects[:, 0, 1] + 5.0) / factor / 0.05
     assert error.std().item() == pytest.approx(1.0, rel=0.1)
+
+
+def test_the_range_varies_between_worlds(device):
+    """The vessel's hull is 7.2 m away, the buoy's 4 m: half of the ranges reach the former."""
+    config = EnvConfig()
+    nominal, gap = config.perception.range, 10.0 - config.vessel.radius
+    reach = (gap - 1.0) / nominal, (gap + 1.0) / nominal
+    env = pair(device, range_factor=reach)
+    _, mask = seen(env)
+    factor = env.state.reach[0, :WORLDS].cpu()
+    assert factor.min() >= reach[0]
+    assert factor.max() <= reach[1]
+    x, y = (env.state.robot_field(name)[:, :WORLDS].cpu() for name in "xy")
+    distance = torch.hypot(x[1] - x[0], y[1] - y[0])
+    far = factor * nominal >= distance - config.vessel.radius
+    assert 0.3 < far.double().mean() < 0.7
+    assert torch.equal(mask.sum(1), 1.0 + far.double())
+
+
+def test_a_contact_out_of_this_episodes_range_still_counts(device):
+    env = pair(device, range_factor=(0.0, 0.0))
+    env.state.robot_field("x")[1] = 3.0
+    _, mask = seen(env)
+    assert not mask.any()
+    assert (env.state.robot_field("contact")[0, :WORLDS] == 1.0).all()

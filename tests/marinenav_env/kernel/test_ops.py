@@ -99,7 +99,7 @@ WRITTEN = {
              "world_truncated", "robot", "status", "bad", "world", "outcome", "stats", "wind",
              "wave", "thruster", "past"},
     "reset": {"alive", "robot", "status", "buoy", "vortex", "world", "wind", "stream", "wave",
-              "thruster", "factor", "sensor", "past"},
+              "thruster", "factor", "sensor", "reach", "past"},
     "observe": {"robot"},
 }  # fmt: skip
 """Tensors that an operator writes besides the observation."""

@@ -14,7 +14,7 @@ constexpr int kObjectFeatures = 5;
 
 #define MN_PERCEPTION_PARAMS(X, XS) \
   X(range) X(angle) X(position_std) X(velocity_std) X(radius_mean_ratio)                        \
-  X(miss) X(dropout) X(delay) XS(noise_factor, 2)
+  X(miss) X(dropout) X(delay) XS(noise_factor, 2) XS(range_factor, 2)
 MN_PARAMS(ListedPerceptionParams, MN_PERCEPTION_PARAMS)
 #undef MN_PERCEPTION_PARAMS
 
@@ -27,11 +27,16 @@ struct PerceptionParams : ListedPerceptionParams<T> {
     cos_half_angle = static_cast<T>(std::cos(0.5 * p.angle));
   }
 
-  MN_HD bool varies() const { return !(noise_factor_is(0) && noise_factor_is(1)); }
-  MN_HD bool noise_factor_is(int end) const { return this->noise_factor[end] == T(1); }
+  MN_HD bool noise_varies() const { return varies(this->noise_factor); }
+  MN_HD bool range_varies() const { return varies(this->range_factor); }
+  template <class Range>
+  MN_HD static bool varies(const Range& factor) {
+    return !(factor[0] == T(1) && factor[1] == T(1));
+  }
   /// Whether anything may go wrong with the sensor.
   MN_HD bool faulty() const {
-    return this->miss > T(0) || this->dropout > T(0) || this->delay > T(0) || varies();
+    return this->miss > T(0) || this->dropout > T(0) || this->delay > T(0) || noise_varies() ||
+           range_varies();
   }
 };
 
@@ -99,11 +104,11 @@ struct Observer {
   V x, y, cos, sin;
 };
 
-/// Sees one object: into the list if detected and not missed, and true where it is detected and
-/// touched.
-template <class V, class P, class T = Scalar<V>>
-MN_HD Mask<V> sense(const P& p, const Observer<V>& self, Mask<V> present, Mask<V> shown,
-                    const TrueObject<V>& truth, const TrueObject<V>& seen,
+/// Sees one object: into the list if detected, not missed and within this episode's range, and
+/// true where it is detected and touched.
+template <class V, class P, class Range, class T = Scalar<V>>
+MN_HD Mask<V> sense(const P& p, const Range& range, const Observer<V>& self, Mask<V> present,
+                    Mask<V> shown, const TrueObject<V>& truth, const TrueObject<V>& seen,
                     ObjectList<V>& list) {
   const V dx = seen.x - self.x;
   const V dy = seen.y - self.y;
@@ -113,7 +118,8 @@ MN_HD Mask<V> sense(const P& p, const Observer<V>& self, Mask<V> present, Mask<V
   const V distance = square_root(o.px * o.px + o.py * o.py);
   const auto detected = both(present, both(distance <= seen.radius + p.perception.range,
                                            o.px >= distance * p.perception.cos_half_angle));
-  insert(list, select(both(detected, shown), distance - seen.radius, splat<V>(kUnseen<T>)), o);
+  const auto listed = both(both(detected, shown), distance <= seen.radius + range);
+  insert(list, select(listed, distance - seen.radius, splat<V>(kUnseen<T>)), o);
   const V true_dx = truth.x - self.x;
   const V true_dy = truth.y - self.y;
   const V reach = truth.radius + p.vessel.radius;
@@ -162,7 +168,7 @@ MN_HD Candidate<V> candidate(const S& s, const P& p, const RandomStream<V>& rand
 template <class V>
 struct SensorFaults {
   Mask<V> blind, late;
-  V noise_factor;
+  V noise_factor, range;
 
   template <class S, class P, class T = Scalar<V>>
   MN_HD SensorFaults(const S& s, const P& p, const RandomStream<V>& random, int r, int w) {
@@ -170,6 +176,8 @@ struct SensorFaults {
     blind = uniform<V>(bits.w0) < splat<V>(p.perception.dropout);
     late = uniform<V>(bits.w1) < splat<V>(p.perception.delay);
     noise_factor = load<V>(s.sensor + w);
+    range = splat<V>(p.perception.range);
+    if (p.perception.range_varies()) range = range * load<V>(s.reach + w);
   }
 
   /// Object `index` as a late sensor has it: where it was when the decision began.
@@ -233,10 +241,12 @@ MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
         const TrueObject<V> seen =
             noisy ? add_noise(p, s, bits[n], known, faults.noise_factor) : known;
         const auto shown = faults.shows(p, random, r, first + n);
-        contact = either(contact, sense(p, self, present, shown, truth, seen, list));
+        contact = either(
+            contact, sense(p, faults.range, self, present, shown, truth, seen, list));
       } else {
         const TrueObject<V> seen = noisy ? add_noise(p, s, bits[n], truth, T(1)) : truth;
-        contact = either(contact, sense(p, self, present, present, truth, seen, list));
+        contact = either(
+            contact, sense(p, p.perception.range, self, present, present, truth, seen, list));
       }
     }
   }
@@ -292,17 +302,19 @@ struct NearestObjects {
   static TensorSpecs state() {
     // of the episode; vessels when the decision began: m, m, m/s, m/s
     return {{"sensor", Number::kReal, {1, "stride"}, "noise_factor"},
+            {"reach", Number::kReal, {1, "stride"}, "range_factor"},
             {"past", Number::kReal, {4, "robots", "stride"}, "x y vx vy"}};
   }
 
   template <class T>
   struct View {
     const T* radius_noise;
-    T *sensor, *past;
+    T *sensor, *reach, *past;
     int past_robots, past_stride;
     explicit View(const Tables& t)
-        : radius_noise(t.at<T>("radius_noise")), sensor(t.at<T>("sensor")), past(t.at<T>("past")),
-          past_robots(t.size("robots")), past_stride(t.size("stride")) {}
+        : radius_noise(t.at<T>("radius_noise")), sensor(t.at<T>("sensor")),
+          reach(t.at<T>("reach")), past(t.at<T>("past")), past_robots(t.size("robots")),
+          past_stride(t.size("stride")) {}
     MN_HD T* past_at(int field, int r, int w) const {
       return past + (int64_t{field} * past_robots + r) * past_stride + w;
     }
@@ -323,9 +335,11 @@ struct NearestObjects {
   }
   template <class Placement>
   MN_HD static void place(const Placement& place) {
-    const auto& range = place.p.perception.noise_factor;
-    const Philox4<uint32_t> bits = place.random.draw(Purpose::kNoiseFactor, 0, 0);
-    place.s.sensor[place.w] = between(range[0], range[1], bits.w0);
+    const auto& noise = place.p.perception.noise_factor;
+    const auto& range = place.p.perception.range_factor;
+    const Philox4<uint32_t> bits = place.random.draw(Purpose::kSensorFactors, 0, 0);
+    place.s.sensor[place.w] = between(noise[0], noise[1], bits.w0);
+    place.s.reach[place.w] = between(range[0], range[1], bits.w1);
     if (place.p.perception.delay > 0) keep<typename Placement::Real>(place.s, place.w);
   }
 
