@@ -13,7 +13,9 @@ from typing import Any
 
 from rich.console import Console
 
+from marinenav_env.envs.make import TASKS
 from train_RL_agents.config.build import Policy
+from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.results import table_as_json
@@ -47,6 +49,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="SHARE",
         help="risk level to ship instead of the run's, for an agent where it enters when it acts",
     )
+    parser.add_argument(
+        "--usual-worlds",
+        action="store_true",
+        help="evaluate and ship with the task's own worlds and stages instead of the run's",
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     options = parser.parse_args(arguments)
     if options.episodes < 1:
@@ -71,8 +78,18 @@ def make(options: argparse.Namespace, console: Console) -> None:
         policy.agent.act_under(cvar=options.cvar)
         config = dataclasses.replace(policy.config, algorithm=policy.agent.config)
         policy = policy._replace(config=config)
+    if options.usual_worlds:
+        policy = policy._replace(config=in_usual_worlds(policy.config))
     table = evaluate(policy, options, console)
     write_pretrained(options.output, policy, table, made)
+
+
+def in_usual_worlds(config: TrainConfig) -> TrainConfig:
+    """Return a run's settings with the worlds and the evaluation's stages that its task has."""
+    stages = TASKS[config.task].evaluation_stages
+    episodes = config.evaluation.episodes[:1]
+    evaluation = dataclasses.replace(config.evaluation, stages=stages, episodes=episodes)
+    return dataclasses.replace(config, env=training_env(config.task), evaluation=evaluation)
 
 
 def evaluate(policy: Policy, options: argparse.Namespace, console: Console) -> dict[str, Any]:

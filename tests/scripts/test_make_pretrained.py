@@ -98,6 +98,22 @@ def test_a_folder_of_a_run(run, tmp_path, capsys):
     assert "/" not in "".join(map(str, start["versions"].values()))
 
 
+def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
+    own = {"stream": {"speed": [0.0, 0.6]}}
+    evaluation = {"stages": [[2, 0, 8, 30.0]], "episodes": [4]}
+    save_policy(run / "checkpoints" / "best.pt", "SAC", env=own, evaluation=evaluation)
+    shipped = {}
+    for options in ((), ("--usual-worlds",)):
+        output = tmp_path / str(len(options))
+        assert make(run, output, "--episodes", "1", *options) == 0
+        _, config = load_policy(output)
+        table = json.loads((output / "evaluation.json").read_text())
+        stages = [(row["robots"], row["buoys"]) for row in table["stages"]]
+        shipped[options] = config.env.stream.speed, stages
+    published = [(3, 0), (4, 0), (5, 0), (5, 2), (5, 3), (5, 4)]
+    assert list(shipped.values()) == [((0.0, 0.6), [(2, 8)]), ((0.0, 0.0), published)]
+
+
 def test_bad_input(run, tmp_path, capsys):
     output = tmp_path / "out"
     assert make(tmp_path / "none", output) == 1
