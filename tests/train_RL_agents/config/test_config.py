@@ -220,7 +220,7 @@ def test_every_task_goes_with_every_agent_that_fits(task, agent):
 def test_complete_settings_take_nothing_from_other_files(name):
     path = shipped.shipped_folder("pretrained") / name / "config.yaml"
     config, _, _ = load_config(path=path)
-    expected = ("relative_motion", 0.4) if name == "ac_iqn_rules" else ("published", 0.0)
+    expected = ("relative_motion", 0.8) if name == "ac_iqn_rules" else ("published", 0.0)
     assert (config.algorithm.encoder, config.curriculum.hull_margin) == expected
 
 
