@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -17,9 +18,11 @@ SLOW = (
     "tests/test_cuda_host.py",
     "tests/train_RL_agents/run/test_resume.py",
     "tests/train_RL_agents/agents/test_small_problems.py",
+    "tests/scripts/bench/test_bench.py::TestCommandLine::test_record",
     "tests/train_RL_agents/test_train.py::test_a_resumed",
     "tests/train_RL_agents/test_train.py::test_a_setting",
     "tests/train_RL_agents/test_train.py::test_a_signal",
+    "tests/train_RL_agents/test_train.py::test_command_line_from",
     "tests/train_RL_agents/test_train.py::test_a_sweep",
     "tests/train_RL_agents/test_train.py::test_sweep",
     "tests/train_RL_agents/test_train.py::test_tensorboard",
@@ -31,6 +34,8 @@ SLOW = (
     "tests/train_RL_agents/agents/test_adding_an_agent.py",
     "tests/scripts/checks/test_kill_check.py::test_kills",
     "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
+    "tests/scripts/checks/test_gpu_check.py::test_what_no_time",
+    "tests/test_goldens.py::test_trained",
     "tests/scripts/bench/test_processes.py::test_the_script",
     "tests/test_examples.py::test_an_example",
     "tests/marinenav_env/test_adding_to_the_core.py::test_names",
@@ -39,6 +44,9 @@ SLOW = (
     "tests/scripts/checks/test_mutants.py::test_a_mutant_is",
     "tests/test_makefile.py",
     "tests/train_RL_agents/policies/test_export.py::test_the_published_planner",
+    "tests/train_RL_agents/policies/shield/test_deployed.py::test_the_file",
+    "tests/train_RL_agents/policies/shield/test_promises.py::test_a_million",
+    "tests/train_RL_agents/run/test_ending.py::test_a_run_outlives",
     "tests/train_RL_agents/run/test_checkpoint.py::test_kill",
     "tests/train_RL_agents/test_ranging.py::test_train",
     "tests/train_RL_agents/test_vessels.py::test_train",
@@ -55,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     rank = {name: place for place, name in enumerate(SLOW_FILES)}
     items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
+
+
+def pytest_collection_finish() -> None:
+    """Spare garbage collections what imports have made: it stays, and a walk of it takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 def available_devices() -> list[str]:
