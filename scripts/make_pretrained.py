@@ -14,11 +14,13 @@ from typing import Any
 from rich.console import Console
 
 from marinenav_env.envs.make import TASKS
+from marinenav_env.fields import plain
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.results import table_as_json
+from train_RL_agents.evaluation.scenarios.schema import DISTURBANCES
 from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.policies.load import policy_file, read_policy
@@ -52,7 +54,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--usual-worlds",
         action="store_true",
-        help="evaluate and ship with the task's own worlds and stages instead of the run's",
+        help="evaluate and ship with the task's own water, sensor and stages instead of the run's",
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     options = parser.parse_args(arguments)
@@ -79,17 +81,31 @@ def make(options: argparse.Namespace, console: Console) -> None:
         config = dataclasses.replace(policy.config, algorithm=policy.agent.config)
         policy = policy._replace(config=config)
     if options.usual_worlds:
-        policy = policy._replace(config=in_usual_worlds(policy.config))
+        config = in_usual_worlds(policy.config)
+        own = {name: plain(getattr(policy.config.env, name)) for name in waters(policy.config)}
+        made.setdefault("trained_with", {})["env"] = own
+        policy = policy._replace(config=config)
     table = evaluate(policy, options, console)
     write_pretrained(options.output, policy, table, made)
 
 
+def waters(config: TrainConfig) -> list[str]:
+    """Return the groups of a task's environment that disturb vessel and sensor."""
+    return [name for name in DISTURBANCES if hasattr(config.env, name)]
+
+
 def in_usual_worlds(config: TrainConfig) -> TrainConfig:
-    """Return a run's settings with the worlds and the evaluation's stages that its task has."""
+    """Return a run's settings with the water, the sensor and the evaluated stages of its task.
+
+    Its vessel, rewards and rules stay.
+    """
+    usual = training_env(config.task)
+    water = {name: getattr(usual, name) for name in waters(config)}
+    env: Any = dataclasses.replace(config.env, **water)
     stages = TASKS[config.task].evaluation_stages
     episodes = config.evaluation.episodes[:1]
     evaluation = dataclasses.replace(config.evaluation, stages=stages, episodes=episodes)
-    return dataclasses.replace(config, env=training_env(config.task), evaluation=evaluation)
+    return dataclasses.replace(config, env=env, evaluation=evaluation)
 
 
 def evaluate(policy: Policy, options: argparse.Namespace, console: Console) -> dict[str, Any]:

@@ -52,7 +52,7 @@ SLOW = (
     "tests/train_RL_agents/test_vessels.py::test_train",
 )
 """Beginnings of the names of tests that compile, train long or start processes, the longest files
-first; `make check` leaves them out. Every module has tests that remain."""
+first; `make check` leaves them out. Every room has tests that remain."""
 SLOW_FILES = list(dict.fromkeys(name.partition("::")[0] for name in SLOW))
 
 

@@ -127,9 +127,19 @@ def record() -> dict[str, object]:
 
 
 def added(recorded: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with the digests of this machine's trainings among those it holds."""
+    """Return the record with the digests of this machine's trainings among those it holds.
+
+    Raises:
+        ValueError: the bits of this machine are not compared, or a training is another one.
+    """
+    if processor() != recorded["machine"]["processor"]:
+        raise ValueError(f"{processor()} is not that of the record: its bits are not compared")
     for name, row in recorded["training"].items():
-        row["digests"] = list(dict.fromkeys([*row["digests"], *training(name)["digests"]]))
+        found = training(name)
+        same = math.isclose(found["mean_magnitude"], row["mean_magnitude"], rel_tol=1e-3)
+        if not same or found["updates"] != row["updates"]:
+            raise ValueError(f"{name} trains to other weights than rounding explains: {found}")
+        row["digests"] = list(dict.fromkeys([*row["digests"], *found["digests"]]))
     return recorded
 
 

@@ -26,6 +26,25 @@ def test_states_of_discrete_actions_are_those_recorded():
     assert found == RECORDED["simulator"]["float32_16_discrete"]
 
 
+@pytest.mark.parametrize(
+    ("recorded", "message"),
+    [
+        ({"machine": {"processor": "another"}}, "is not that of the record"),
+        ({"training": {"DQN": {"mean_magnitude": 1.2, "updates": 3}}}, "DQN trains to other"),
+        ({"training": {"DQN": {"mean_magnitude": 1.0, "updates": 4}}}, "DQN trains to other"),
+    ],
+)
+def test_no_changed_training_is_added_to_the_record(recorded, message, monkeypatch):
+    found = {"mean_magnitude": 1.0, "updates": 3, "digests": ["new"]}
+    monkeypatch.setattr(goldens, "training", lambda name: found)
+    kept = {"machine": {"processor": goldens.processor()}} | recorded
+    with pytest.raises(ValueError, match=message):
+        goldens.added(kept)
+    rows = {"DQN": {"mean_magnitude": 1.0001, "updates": 3, "digests": ["old"]}}
+    kept = {"machine": {"processor": goldens.processor()}, "training": rows}
+    assert goldens.added(kept)["training"]["DQN"]["digests"] == ["old", "new"]
+
+
 @pytest.mark.parametrize("name", AGENTS)
 def test_trained_weights_are_those_recorded(name):
     """To the bit on the machines of the recordings, else as far as rounding lets two runs agree."""

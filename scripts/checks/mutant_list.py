@@ -79,9 +79,11 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     (CORE + "marine/sensors/nearest_objects.h", (NOISE, MODEL, FAULTS)): (
         ("p.perception.velocity_std * factor", "p.perception.position_std * factor"),
         (
-            "distance <= seen.radius + p.perception.range",
-            "distance <= truth.radius + p.perception.range",
+            "distance <= seen.radius + range)",
+            "distance <= truth.radius + range)",
         ),
+        ("load<V>(s.reach + w)", "load<V>(s.sensor + w)"),
+        ("between(range[0], range[1], bits.w1)", "between(range[0], range[1], bits.w0)"),
         ("distance - seen.radius", "distance"),
         ("truth.radius + p.vessel.radius", "seen.radius + p.vessel.radius"),
         ("true_dx * true_dx + true_dy * true_dy", "dx * dx + dy * dy"),

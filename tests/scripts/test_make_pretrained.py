@@ -99,7 +99,7 @@ def test_a_folder_of_a_run(run, tmp_path, capsys):
 
 
 def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
-    own = {"stream": {"speed": [0.0, 0.6]}}
+    own = {"stream": {"speed": [0.0, 0.6]}, "reward": {"timestep": -0.3}}
     evaluation = {"stages": [[2, 0, 8, 30.0]], "episodes": [4]}
     save_policy(run / "checkpoints" / "best.pt", "SAC", env=own, evaluation=evaluation)
     shipped = {}
@@ -112,6 +112,9 @@ def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
         shipped[options] = config.env.stream.speed, stages
     published = [(3, 0), (4, 0), (5, 0), (5, 2), (5, 3), (5, 4)]
     assert list(shipped.values()) == [((0.0, 0.6), [(2, 8)]), ((0.0, 0.0), published)]
+    assert config.env.reward.timestep == -0.3
+    made = json.loads((output / "provenance.json").read_text())
+    assert made["trained_with"]["env"]["stream"]["speed"] == [0.0, 0.6]
 
 
 def test_bad_input(run, tmp_path, capsys):

@@ -114,3 +114,9 @@ def test_a_contact_out_of_this_episodes_range_still_counts(device):
     _, mask = seen(env)
     assert not mask.any()
     assert (env.state.robot_field("contact")[0, :WORLDS] == 1.0).all()
+
+
+def test_noise_and_range_of_a_world_have_nothing_to_do_with_each_other(device):
+    state = pair(device, noise_factor=(0.0, 4.0), range_factor=(0.5, 1.0)).state
+    factors = torch.stack([state.sensor[0, :WORLDS], state.reach[0, :WORLDS]]).cpu()
+    assert torch.corrcoef(factors)[0, 1].abs() < 0.1
