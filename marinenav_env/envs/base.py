@@ -76,8 +76,8 @@ class KernelEnv(EnvBase):
     info_fields: ClassVar[tuple[str, ...]] = ()
     names_before: ClassVar[Mapping[str, str]] = {}
     """Tensors of the state under the names of older checkpoints."""
-    names_added: ClassVar[frozenset[str]] = frozenset()
-    """Tensors of the state that older checkpoints lack; zero is nothing there."""
+    names_added: ClassVar[Mapping[str, float]] = {}
+    """Tensors of the state that older checkpoints lack, with the value that disturbs nothing."""
     config_type: ClassVar[type[TaskConfig]]
     default_stages: ClassVar[tuple[Stage, ...]]
     """Of a training."""
@@ -261,7 +261,7 @@ class KernelEnv(EnvBase):
             ValueError: an entry is missing, has another shape, or a number that is out of range.
         """
         changing = self._changing()
-        added = {n: torch.zeros_like(t) for n, t in changing.items() if n in self.names_added}
+        added = {n: torch.full_like(changing[n], x) for n, x in self.names_added.items()}
         state = added | {self.names_before.get(name, name): t for name, t in state.items()}
         for name, tensor in changing.items():
             if name not in state or state[name].shape != tensor.shape:

@@ -144,7 +144,7 @@ class Icra2024Env(MarineNavEnv):
     entry_keys: ClassVar = {"ego": "self", "static": "static", "dynamic": "dynamic"}
     info_fields = ("step_energy", "progress", "contact")
     names_before: ClassVar = {}
-    names_added: ClassVar = frozenset()
+    names_added: ClassVar = {}
     config_type = Icra2024Config
     default_stages = ICRA2024_STAGES
     evaluation_stages = ICRA2024_EXPERIMENTS

@@ -69,9 +69,10 @@ class MarineNavEnv(KernelEnv):
     labels_of: ClassVar[Callable[..., list[str]]] = staticmethod(labels_of)
     describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
     tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
-    names_added: ClassVar = frozenset(
-        {"wind", "stream", "wave", "thruster", "factor", "sensor", "reach", "past"}
-    )
+    names_added: ClassVar = {
+        **dict.fromkeys(("wind", "stream", "wave", "thruster", "past"), 0.0),
+        **dict.fromkeys(("factor", "sensor", "reach"), 1.0),
+    }
 
     def __init__(
         self,

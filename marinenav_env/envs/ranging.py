@@ -146,7 +146,7 @@ class RangingEnv(MarineNavEnv):
     entry_keys: ClassVar = {"ego": "self", "rays": "rays", "hits": "hits"}
     info_fields = ("step_energy", "progress", "contact")
     names_before: ClassVar = {}
-    names_added: ClassVar = frozenset()
+    names_added: ClassVar = {}
     training_changes: ClassVar = {
         **MarineNavEnv.training_changes,
         "reward": _reward(MarineNavEnv.training_changes["reward"]),

@@ -120,3 +120,14 @@ def test_noise_and_range_of_a_world_have_nothing_to_do_with_each_other(device):
     state = pair(device, noise_factor=(0.0, 4.0), range_factor=(0.5, 1.0)).state
     factors = torch.stack([state.sensor[0, :WORLDS], state.reach[0, :WORLDS]]).cpu()
     assert torch.corrcoef(factors)[0, 1].abs() < 0.1
+
+
+def test_worlds_of_an_older_checkpoint_see_and_sail_as_published(device):
+    """It has none of the factors: they are 1 until the next episode draws its own."""
+    env = pair(device, noise_factor=(0.5, 2.0), range_factor=(0.5, 1.0))
+    factors = ("factor", "sensor", "reach")
+    state = {name: tensor for name, tensor in env.state_dict().items() if name not in factors}
+    assert (env.state.reach != 1.0).any()
+    env.load_state_dict(state)
+    for name in factors:
+        assert (getattr(env.state, name) == 1.0).all()
