@@ -40,6 +40,11 @@ def test_no_changed_training_is_added_to_the_record(recorded, message, monkeypat
     kept = {"machine": {"processor": goldens.processor()}} | recorded
     with pytest.raises(ValueError, match=message):
         goldens.added(kept)
+
+
+def test_the_bits_of_another_machine_stand_beside_those_recorded(monkeypatch):
+    found = {"mean_magnitude": 1.0, "updates": 3, "digests": ["new"]}
+    monkeypatch.setattr(goldens, "training", lambda name: found)
     rows = {"DQN": {"mean_magnitude": 1.0001, "updates": 3, "digests": ["old"]}}
     kept = {"machine": {"processor": goldens.processor()}, "training": rows}
     assert goldens.added(kept)["training"]["DQN"]["digests"] == ["old", "new"]

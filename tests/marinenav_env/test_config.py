@@ -73,7 +73,7 @@ IMPOSSIBLE = [
     (PerceptionConfig, {"miss": 1.5}, r"miss is 1\.5: give 1\.0 or less"),
     (PerceptionConfig, {"noise_factor": (2.0, 1.0)}, r"noise_factor is .*: give the lower end"),
     (PerceptionConfig, {"range_factor": (1.0, 0.5)}, r"range_factor is .*: give the lower end"),
-    (PerceptionConfig, {"range_factor": (0.5, 1.5)}, r"range_factor"),
+    (PerceptionConfig, {"range_factor": (0.5, 1.5)}, r"range_factor.* is 1\.5: give 1\.0 or less"),
     (EpisodeConfig, {"max_steps": 0}, r"max_steps is 0: give 1 or more \[decisions\]"),
     (EpisodeConfig, {"max_steps": 2**31}, r"max_steps is 2147483648: give 16777216 or less"),
     (EpisodeConfig, {"max_steps": True}, r"max_steps is True \(bool\): give a whole number"),

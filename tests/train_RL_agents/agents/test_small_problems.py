@@ -37,7 +37,7 @@ SETTINGS = {
 }
 
 SEEDS = {"Rainbow": 2}
-"""Others than 0: with it Rainbow learns the problem too, but takes twenty times as long."""
+"""Others than 0: with 1 and 3 Rainbow learns the problem too, but takes up to twice as long."""
 
 
 def with_its_problem(name):
