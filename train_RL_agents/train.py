@@ -44,8 +44,8 @@ from train_RL_agents.training.counters import DivergedRunError, InterruptedRunEr
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
-OF_THE_MACHINE = "threads="
-"""The override that a resumed run takes too: it is of the machine, not of the run."""
+RESUMED = ("threads=", "total_steps=")
+"""The overrides that a resumed run takes too: it may go on elsewhere, and longer."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -72,7 +72,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--resume",
         metavar="DIR",
         help="go on with the run in this folder; takes --device, --no-compile and threads=N, with "
-        "which the results may no longer be equal to the bit to those of a run never stopped",
+        "which the results may no longer be equal to the bit to those of a run never stopped, and "
+        "total_steps=N, which trains a finished run longer",
     )
     parser.add_argument("--no-compile", action="store_true", help="no CUDA graphs")
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
@@ -80,11 +81,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace.overrides = overrides
     names = ("config", "preset", "task", "agent", "seed", "output", "stage", "scenario")
     given = [f"--{name}" for name in names if getattr(namespace, name) is not None]
-    given += [override for override in overrides if not override.startswith(OF_THE_MACHINE)]
+    given += [override for override in overrides if not override.startswith(RESUMED)]
     if namespace.resume and given:
         parser.error(
             f"--resume takes no {', '.join(given)}: the settings and the folder are the run's; "
-            "give only --device, --no-compile and threads=N"
+            "give only --device, --no-compile, threads=N and total_steps=N"
         )
     return namespace
 
@@ -244,7 +245,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
 
     Raises:
         CheckpointError: there is no checkpoint, it is damaged, or it lies outside its run.
-        ConfigError: the number of threads is wrong.
+        ConfigError: the number of threads or steps is wrong.
     """
     path = Path(arguments.resume)
     folder = checkpoint.run_folder(path) if path.is_file() else path
@@ -270,11 +271,19 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         return
     newest = checkpoint.newest(path)
     output_dir = checkpoint.run_folder(newest)
-    if (output_dir / EVALUATION).exists() and path.is_dir():
+    config = config_of_file(checkpoint.load_run(newest)["config"], newest)
+    config = _with_flags(config, arguments)
+    if path.is_dir() and is_complete(output_dir, config):
         print(f"complete already: {output_dir / EVALUATION}")
         return
-    config = config_of_file(checkpoint.load_run(newest)["config"], newest)
-    train_one(_with_flags(config, arguments), output_dir, processes, newest)
+    train_one(config, output_dir, processes, newest)
+
+
+def is_complete(folder: Path, config: TrainConfig) -> bool:
+    """Whether a run has been evaluated at its end, and no longer one is asked for."""
+    steps = checkpoint.saved_steps(folder / checkpoint.CHECKPOINTS)
+    trained = steps[-1] if steps else config.total_steps
+    return (folder / EVALUATION).exists() and trained >= config.total_steps
 
 
 def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Processes) -> None:
@@ -291,7 +300,7 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
     folders = [multi_seed.seed_folder(output_dir, config.seed) for config in configs]
     diverged = []
     for config, folder in zip(configs, folders, strict=True):
-        if (folder / EVALUATION).exists():
+        if is_complete(folder, config):
             continue
         try:
             with sole_use(folder, processes):

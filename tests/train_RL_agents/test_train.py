@@ -261,6 +261,32 @@ def test_resume_takes_the_threads_of_the_machine(tmp_path, finished, monkeypatch
     assert "threads is 'few'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("sweep", [False, True])
+def test_a_finished_run_is_trained_longer(tmp_path, sweep, capsys):
+    """On request only, and once."""
+    start = ["--output", str(tmp_path), *TINY, *(["--seed", "4", "5"] if sweep else [])]
+    folders = [tmp_path / "seed_4", tmp_path / "seed_5"] if sweep else [tmp_path]
+
+    def trained():
+        files = [(folder / "metrics.jsonl", folder / "evaluation.json") for folder in folders]
+        steps = {checkpoint.load(checkpoint.newest(folder))["step"] for folder in folders}
+        return steps, [file.stat().st_mtime_ns for pair in files for file in pair]
+
+    assert train.main(start) == 0
+    steps, before = trained()
+    assert steps == {12}
+    assert train.main(["--resume", str(tmp_path)]) == 0
+    assert trained() == ({12}, before)
+    for _ in range(2):
+        assert train.main(["--resume", str(tmp_path), "total_steps=36"]) == 0
+    steps, after = trained()
+    assert steps == {36}
+    assert len({*before, *after}) == 4 * len(folders)
+    assert train.main(["--resume", str(tmp_path), "total_steps=36"]) == 0
+    assert trained() == ({36}, after)
+    assert capsys.readouterr().out.count("complete already") == (0 if sweep else 3)
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun):
     folder, taken = shutil.copytree(finished, tmp_path / "run"), []
