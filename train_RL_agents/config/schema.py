@@ -33,6 +33,9 @@ class CurriculumConfig(Settings):
     hull_margin: float = setting(0.0, unit="m", source=MEASURED, low=0.0)
     """How much larger hulls are while collecting than in evaluations: a policy keeps clear of
     contact by as much."""
+    fringe: float = setting(0.0, unit="m", source=MEASURED, low=0.0)
+    """Of a hull while collecting: every decision draws a share of it anew by which the hull is
+    larger, so that a robot in the fringe collides the more likely the closer it is."""
 
     def check(self) -> None:
         """Refuse stages that would not be trained, and starts that the mode has no use for."""
@@ -241,11 +244,13 @@ class TrainConfig(Settings):
     @property
     def collecting_env(self) -> TaskConfig:
         """`env` with the hulls that it has while collecting."""
-        if not self.curriculum.hull_margin:
-            return self.env
-        vessel = self.env.vessel
-        wide = replace(vessel, radius=vessel.radius + self.curriculum.hull_margin)
-        changed: dict[str, Any] = {"vessel": wide}
+        margin, fringe = self.curriculum.hull_margin, self.curriculum.fringe
+        changed: dict[str, Any] = {}
+        if margin:
+            vessel = self.env.vessel
+            changed["vessel"] = replace(vessel, radius=vessel.radius + margin)
+        if fringe:
+            changed["reward"] = replace(self.env.reward, fringe=fringe)
         return replace(self.env, **changed)
 
     def check(self) -> None:
@@ -257,16 +262,19 @@ class TrainConfig(Settings):
         given, remedy = type(self.env).__name__, f"give a {kind.__name__} to {self.task}"
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
         self._check_actions()
-        self.require(
-            not self.curriculum.hull_margin or self.task in VESSEL_TASKS,
-            "curriculum.hull_margin",
-            f"{self.task} has no vessels; give 0",
-        )
-        if self.curriculum.hull_margin:
-            needed = 2.0 * (self.env.vessel.radius + self.curriculum.hull_margin)
+        larger = {name: getattr(self.curriculum, name) for name in ("hull_margin", "fringe")}
+        for name, metres in larger.items():
+            self.require(
+                not metres or self.task in VESSEL_TASKS,
+                f"curriculum.{name}",
+                f"{self.task} has no vessels; give 0",
+            )
+        if any(larger.values()):
+            margin, fringe = larger.values()
+            needed = 2.0 * (self.env.vessel.radius + margin) + fringe
             self.require(
                 self.env.scenario.clear_radius >= needed,
-                "curriculum.hull_margin",
+                "curriculum.fringe" if fringe else "curriculum.hull_margin",
                 f"robots would start inside each other while collecting; lower it, or give "
                 f"env.scenario.clear_radius {needed:.2f} or more",
             )

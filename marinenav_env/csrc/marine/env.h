@@ -229,13 +229,22 @@ struct MarineEnv {
     return p.perception.faulty();
   }
 
+  /// Radius (m) of robot r's hull in this decision, a random share of the fringe included.
+  template <class V, class P>
+  MN_HD static V hull(const P& p, const RandomStream<V>& random, int r) {
+    const V own = splat<V>(p.vessel.radius);
+    if (!(p.reward.fringe > 0)) return own;
+    return own + uniform<V>(random.draw(Purpose::kFringe, r, 0).w0) * p.reward.fringe;
+  }
+
   template <bool kFaulty, class V, class S, class P, class Put>
   MN_HD static void observe(const S& s, const P& p, const RandomStream<V>& random, int r, int w,
                             Mask<V> alive, const Put& put) {
     auto field = [&](int f) { return load<V>(s.robot_at(f, r, w)); };
     auto keep = [&](int f, V value) { store(s.robot_at(f, r, w), select(alive, value, field(f))); };
     const SinCos<V> h = sincos_of(field(Robot::kHeading));
-    const Observer<V> self{field(Robot::kX), field(Robot::kY), h.cos, h.sin};
+    const Observer<V> self{field(Robot::kX), field(Robot::kY), h.cos, h.sin,
+                           hull<V>(p, random, r)};
     const V vx = field(Robot::kVx), vy = field(Robot::kVy);
     const V u = h.cos * vx + h.sin * vy, v = h.cos * vy - h.sin * vx;
     const V dx = field(Robot::kGoalX) - self.x, dy = field(Robot::kGoalY) - self.y;

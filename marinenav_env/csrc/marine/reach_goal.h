@@ -6,7 +6,8 @@
 
 namespace marinenav {
 
-#define MN_REACH_GOAL_PARAMS(X, XS) X(timestep) X(collision) X(goal) X(goal_distance)
+#define MN_REACH_GOAL_PARAMS(X, XS)                                                             \
+  X(timestep) X(collision) X(goal) X(goal_distance) X(fringe)
 MN_PARAMS(ReachGoalParams, MN_REACH_GOAL_PARAMS)
 #undef MN_REACH_GOAL_PARAMS
 

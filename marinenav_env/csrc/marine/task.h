@@ -10,7 +10,7 @@ namespace marinenav {
 #define MN_COLREGS_PARAMS(X, XS)                                                                \
   X(min_speed) X(margin) X(crossing_x_min) X(crossing_x_max) X(crossing_y_min)                  \
   X(crossing_y_corner) X(head_on_x_max) X(head_on_y_half)
-#define MN_REWARD_PARAMS(X, XS) X(timestep) X(colregs) X(collision) X(goal) X(goal_distance)
+#define MN_REWARD_PARAMS(X, XS) X(timestep) X(colregs) X(collision) X(goal) X(goal_distance) X(fringe)
 #define MN_SCENARIO_PARAMS(X, XS)                                                               \
   X(width) X(height) X(start_margin) X(clear_radius) X(buoy_margin) X(buoy_radius_min)          \
   X(buoy_radius_max) X(placement_tries)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.make import make
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import OUTCOME_FIELDS, STATS
@@ -266,3 +267,31 @@ def test_a_step_before_the_first_reset_books_nothing(device):
     assert env.alive.all()
     env.step_into(actions(env, 1), out, before)
     assert not before.done.any()
+
+
+@pytest.mark.parametrize("task", ["marine", "icra2024", "marine_sectors"])
+@pytest.mark.parametrize("share", [0.25, 0.75])
+def test_a_robot_in_the_fringe_collides_by_chance(device, task, share):
+    """The more likely the closer it is, and anew in every decision."""
+    env = make(task, worlds=4096, stages=(TWO,), device=device, seed=4)
+    fringe, hulls = 2.0, 2.0 * env.config.vessel.radius
+    env = make(
+        task,
+        worlds=4096,
+        stages=(TWO,),
+        config=replace(env.config, reward=replace(env.config.reward, fringe=fringe)),
+        device=device,
+        seed=4,
+    )
+    buffers = [env.make_buffers(), env.make_buffers()]
+    env.reset_into(buffers[1])
+    for name in ("x", "y", "speed" if task == "icra2024" else "vx", "vy"):
+        env.state.robot_field(name)[:2] = 0.0
+    env.state.robot_field("x")[1] = hulls + share * fringe
+    still = torch.zeros_like(env.rand_action()["robots", "action"])
+    for _ in range(2):
+        buffers.reverse()
+        env.step_into(still, *buffers)
+        both = buffers[1].acted.all(dim=1)
+        hit = buffers[1].terminated[both].double().mean().item()
+        assert hit == pytest.approx(1.0 - share, abs=0.04)

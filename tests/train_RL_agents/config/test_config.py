@@ -83,6 +83,7 @@ def published(tmp_path, **changes):
         ("env.vessel.x_u=3", ["env.vessel.x_u is 3.0", "0.0 or less"]),
         ("env.vessel.width=-2", ["env.vessel.width is -2.0", "more than 0.0"]),
         ("env.vessel.mass=21", ["env.vessel.x_u is -100.0", "inertia 1", "more mass"]),
+        ("curriculum.fringe=4", ["curriculum.fringe is 4.0", "inside each other", "10.39 or more"]),
         ("env.scenario.clear_radius=5", ["env.scenario.clear_radius is 5.0", "inside each other"]),
     ],
 )

@@ -163,11 +163,14 @@ def test_metrics_of_updates_are_means():
 
 
 def test_hulls_are_larger_while_collecting_only():
-    collecting = learner("cpu", "AC-IQN", "curriculum.hull_margin=0.5")
+    larger = ("curriculum.hull_margin=0.5", "curriculum.fringe=1.5")
+    collecting = learner("cpu", "AC-IQN", *larger)
     true = collecting.config.env.vessel.radius
     assert collecting.env.config.vessel.radius == true + 0.5
+    assert collecting.env.config.reward.fringe == 1.5
     assert collecting.agent.spec.observation.own_radius == true
-    assert evaluation_config(collecting.config.env).vessel.radius == true
+    evaluated = evaluation_config(collecting.config.env)
+    assert (evaluated.vessel.radius, evaluated.reward.fringe) == (true, 0.0)
 
 
 def test_stages_take_effect_at_the_next_reset():

@@ -98,10 +98,10 @@ MN_HD TrueObject<V> add_noise(const P& p, const S& s, const Philox4<UInt<V>>& bi
           o.radius * radius_factor};
 }
 
-/// Own pose as perception needs it.
+/// Own pose, and the radius (m) within which own hull touches others.
 template <class V>
 struct Observer {
-  V x, y, cos, sin;
+  V x, y, cos, sin, hull;
 };
 
 /// Sees one object: into the list if detected, not missed and within this episode's range, and
@@ -122,7 +122,7 @@ MN_HD Mask<V> sense(const P& p, const Range& range, const Observer<V>& self, Mas
   insert(list, select(listed, distance - seen.radius, splat<V>(kUnseen<T>)), o);
   const V true_dx = truth.x - self.x;
   const V true_dy = truth.y - self.y;
-  const V reach = truth.radius + p.vessel.radius;
+  const V reach = truth.radius + self.hull;
   return both(detected, true_dx * true_dx + true_dy * true_dy <= reach * reach);
 }
 

@@ -22,7 +22,7 @@ MN_HD Mask<V> each_circle(const S& s, const P& p, const RandomStream<V>& random,
     const Candidate<V> object = candidate(s, p, random, r, w, i);
     if (!any(object.present)) continue;
     const TrueObject<V>& o = object.truth;
-    const V dx = o.x - self.x, dy = o.y - self.y, reach = o.radius + p.vessel.radius;
+    const V dx = o.x - self.x, dy = o.y - self.y, reach = o.radius + self.hull;
     contact = either(contact, both(object.present, dx * dx + dy * dy <= reach * reach));
     body(Circle<V>{object.present, self.cos * dx + self.sin * dy, self.cos * dy - self.sin * dx,
                    self.cos * o.vx + self.sin * o.vy, self.cos * o.vy - self.sin * o.vx,

@@ -65,7 +65,7 @@ struct TwoLists {
     const auto detected = both(present, distance <= size + p.perception.range);
     const V gap = distance - object.radius - p.vessel.radius;
     insert(list, select(detected, gap, splat<V>(kUnseen<T>)), o);
-    return both(detected, distance <= object.radius + p.vessel.radius);
+    return both(detected, distance <= object.radius + self.hull);
   }
 
   template <class V, class T = Scalar<V>>
