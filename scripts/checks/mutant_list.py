@@ -85,7 +85,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("load<V>(s.reach + w)", "load<V>(s.sensor + w)"),
         ("between(range[0], range[1], bits.w1)", "between(range[0], range[1], bits.w0)"),
         ("distance - seen.radius", "distance"),
-        ("truth.radius + p.vessel.radius", "seen.radius + p.vessel.radius"),
+        ("truth.radius + self.hull", "seen.radius + p.vessel.radius"),
         ("true_dx * true_dx + true_dy * true_dy", "dx * dx + dy * dy"),
         ("o.vx + velocity.first * velocity_std", "o.vx + position.first * velocity_std"),
         ("(T(1) - p.perception.radius_mean_ratio)", "p.perception.radius_mean_ratio"),
