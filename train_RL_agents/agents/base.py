@@ -63,6 +63,8 @@ class AgentConfig(Settings):
     encoder: str = setting("published", unit="-", source=PUBLISHED, choices=KINDS)
     """published: raw features. relative_motion: features worked out of them, such as the time to
     the closest point of approach (agents/relative_motion.py)."""
+    widening: int = setting(1, unit="-", source=PUBLISHED, low=1, high=64)
+    """Factor of the published widths of the networks' layers."""
     ego_magnitude: tuple[float, ...] | None = setting(
         None, unit="units of the features", source=CHOICE, low=1e-6
     )
@@ -161,7 +163,7 @@ class Agent(nn.Module, abc.ABC):
         """Return a new encoder of the environment's observations, for a network."""
         config = self.config
         scale = config.ego_magnitude, config.object_magnitude
-        return make_encoder(self.spec.observation, config.encoder, *scale)
+        return make_encoder(self.spec.observation, config.encoder, *scale, config.widening)
 
     @abc.abstractmethod
     def build_networks(self) -> None:

@@ -46,13 +46,12 @@ class EntityEncoder(nn.Module):
     State-dict names are those of the published weights.
     """
 
-    hidden_width = HIDDEN_WIDTH
-
     def __init__(
         self,
         spec: EntitySpec,
         ego_magnitude: Sequence[float] | None,
         object_magnitude: Sequence[float] | None,
+        widening: int = 1,
     ) -> None:
         super().__init__()
         (ego,), (rows, objects), _ = spec.shapes
@@ -62,9 +61,10 @@ class EntityEncoder(nn.Module):
         self.object_input_scale: Tensor
         self.register_buffer("self_input_scale", own_scale)
         self.register_buffer("object_input_scale", object_scale)
-        self.self_encoder = nn.Sequential(nn.Linear(ego, EGO_WIDTH), nn.ReLU(inplace=True))
-        self.object_encoder = nn.Sequential(nn.Linear(objects, OBJECT_WIDTH), nn.ReLU(inplace=True))
-        self.features = EGO_WIDTH + rows * OBJECT_WIDTH
+        own_width, width = EGO_WIDTH * widening, OBJECT_WIDTH * widening
+        self.self_encoder = layer(ego, own_width)
+        self.object_encoder = layer(objects, width)
+        self.features, self.hidden_width = own_width + rows * width, HIDDEN_WIDTH * widening
 
     def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Return the scaled observation."""
@@ -91,18 +91,17 @@ class RelativeMotionEncoder(nn.Module):
     vessel, with a hull like the robot's.
     """
 
-    hidden_width = HIDDEN_WIDTH
-
-    def __init__(self, spec: EntitySpec) -> None:
+    def __init__(self, spec: EntitySpec, widening: int = 1) -> None:
         super().__init__()
         self.frames, self.rows = spec.frames, spec.rows
         self.own_radius, self.buoy_radius = spec.own_radius, spec.buoy_radius
         self.own_motion = OwnMotion(TURNING_AND_THRUSTS)
         self.relative_motion = RelativeMotion()
-        own, other = self.own_motion.features * spec.frames, self.relative_motion.features
-        self.self_encoder = nn.Sequential(nn.Linear(own, EGO_WIDTH), nn.ReLU(inplace=True))
-        self.object_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
-        self.features = EGO_WIDTH + spec.rows * spec.frames * OBJECT_WIDTH
+        own_width, width = EGO_WIDTH * widening, OBJECT_WIDTH * widening
+        self.self_encoder = layer(self.own_motion.features * spec.frames, own_width)
+        self.object_encoder = layer(self.relative_motion.features, width)
+        self.features = own_width + spec.rows * spec.frames * width
+        self.hidden_width = HIDDEN_WIDTH * widening
 
     def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Return motions `[..., 11 k]` of the robot and `[..., K k, 15]` of objects, and a mask."""
@@ -133,9 +132,9 @@ class TwoListEncoder(nn.Module):
     State-dict names are those of the published weights.
     """
 
-    hidden_width = LIST_HIDDEN_WIDTH
-
-    def __init__(self, spec: TwoListSpec, ego_magnitude: Sequence[float] | None) -> None:
+    def __init__(
+        self, spec: TwoListSpec, ego_magnitude: Sequence[float] | None, widening: int = 1
+    ) -> None:
         super().__init__()
         own, buoys, robots = (math.prod(shape) for shape in spec.shapes)
         self.self_input_scale: Tensor
@@ -150,10 +149,11 @@ class TwoListEncoder(nn.Module):
             scale = reciprocal_scale("magnitudes", None, features, size)
             self.register_buffer(f"{name}_input_scale", scale)
         self.self_encoder, self.static_encoder, self.dynamic_encoder = (
-            nn.Sequential(nn.Linear(size, width), nn.ReLU(inplace=True))
+            layer(size, width * widening)
             for size, width in zip((own, buoys, robots), LIST_WIDTHS, strict=True)
         )
-        self.features = sum(LIST_WIDTHS)
+        self.features = sum(LIST_WIDTHS) * widening
+        self.hidden_width = LIST_HIDDEN_WIDTH * widening
 
     def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Return the scaled observation, each list in one row."""
@@ -178,38 +178,38 @@ class TwoListEncoder(nn.Module):
 class TwoListRelativeMotionEncoder(nn.Module):
     """A layer for the robot itself, one that all buoys share and one that all robots share.
 
-    All are on features of relative motion. With several frames, each is described in itself.
+    All are on features of relative motion. Of several frames the earlier ones tell of the robot's
+    own motion only, from which a network can infer the water that carries it.
     """
 
-    hidden_width = LIST_HIDDEN_WIDTH
-
-    def __init__(self, spec: TwoListSpec) -> None:
+    def __init__(self, spec: TwoListSpec, widening: int = 1) -> None:
         super().__init__()
         self.frames, self.rows, self.own_radius = spec.frames, spec.rows, spec.own_radius
         self.own_motion = OwnMotion(())
         self.relative_motion = RelativeMotion()
-        own, other = self.own_motion.features * spec.frames, self.relative_motion.features
-        self.self_encoder = nn.Sequential(nn.Linear(own, EGO_WIDTH), nn.ReLU(inplace=True))
-        self.static_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
-        self.dynamic_encoder = nn.Sequential(nn.Linear(other, OBJECT_WIDTH), nn.ReLU(inplace=True))
-        self.features = EGO_WIDTH + 2 * spec.rows * spec.frames * OBJECT_WIDTH
+        own_width, width = EGO_WIDTH * widening, OBJECT_WIDTH * widening
+        self.self_encoder = layer(self.own_motion.features * spec.frames, own_width)
+        self.static_encoder = layer(self.relative_motion.features, width)
+        self.dynamic_encoder = layer(self.relative_motion.features, width)
+        self.features = own_width + 2 * spec.rows * width
+        self.hidden_width = LIST_HIDDEN_WIDTH * widening
 
     def inputs(
         self, observation: tuple[Tensor, Tensor, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return motions of the robot, of buoys and of robots, and which of the latter are there.
 
-        They are `[..., 8 k]`, `[..., k, K, 15]` twice and `[..., k, K]` twice.
+        They are `[..., 8 k]`, `[..., K, 15]` twice and `[..., K]` twice.
         """
         ego, static, dynamic = observation
         ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 4]
-        u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
-        x, y, radius = columns(static.unflatten(-2, (self.frames, self.rows))).unbind(0)
+        u, v = ego[..., 0, 2:3], ego[..., 0, 3:4]  # [..., 1]
+        x, y, radius = columns(static[..., : self.rows, :]).unbind(0)
         # All comes from the observation: what is made anew has a fixed batch in an ONNX file.
-        still = 0.0 * x  # [..., k, K], as every column
+        still = 0.0 * x  # [..., K], as every column
         reach = radius + self.own_radius
         buoys = self.relative_motion((x, y, still, still), reach, still, u, v)
-        x, y, vx, vy = columns(dynamic.unflatten(-2, (self.frames, self.rows))).unbind(0)
+        x, y, vx, vy = columns(dynamic[..., : self.rows, :]).unbind(0)
         present = (x != 0.0) | (y != 0.0)  # two robots are never at one place
         reach = 0.0 * x + 2.0 * self.own_radius
         robots = self.relative_motion((x, y, vx, vy), reach, present, u, v)
@@ -218,22 +218,22 @@ class TwoListRelativeMotionEncoder(nn.Module):
     def layers(self, inputs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]) -> Tensor:
         """Return the features of `inputs`."""
         own_motion, static, dynamic, standing, present = inputs
-        buoys = self.static_encoder(static) * standing.unsqueeze(-1)  # [..., k, K, 40]
-        robots = self.dynamic_encoder(dynamic) * present.unsqueeze(-1)  # [..., k, K, 40]
+        buoys = self.static_encoder(static) * standing.unsqueeze(-1)  # [..., K, 40]
+        robots = self.dynamic_encoder(dynamic) * present.unsqueeze(-1)  # [..., K, 40]
         own = self.self_encoder(own_motion)  # [..., 56]
-        return torch.cat((own, buoys.flatten(-3), robots.flatten(-3)), dim=-1)
+        return torch.cat((own, buoys.flatten(-2), robots.flatten(-2)), dim=-1)
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Return the features `[..., 56 + 80 K k]` of an observation, the robot's own first."""
+        """Return the features `[..., 56 + 80 K]` of an observation, the robot's own first."""
         return self.layers(self.inputs(observation))
 
 
 class RayEncoder(nn.Module):
     """One layer for the robot itself, and one for all rows of its range finder together."""
 
-    hidden_width = HIDDEN_WIDTH
-
-    def __init__(self, spec: RaySpec, ego_magnitude: Sequence[float] | None) -> None:
+    def __init__(
+        self, spec: RaySpec, ego_magnitude: Sequence[float] | None, widening: int = 1
+    ) -> None:
         super().__init__()
         (ego,), (rows, features), _ = spec.shapes
         self.self_input_scale: Tensor
@@ -242,10 +242,10 @@ class RayEncoder(nn.Module):
         self.register_buffer("self_input_scale", scale)
         scale = reciprocal_scale("magnitudes", None, spec.rays, rows * features)
         self.register_buffer("ray_input_scale", scale)
-        self.self_encoder = nn.Sequential(nn.Linear(ego, EGO_WIDTH), nn.ReLU(inplace=True))
-        width = rows * (features + 1)
-        self.ray_encoder = nn.Sequential(nn.Linear(width, RAY_WIDTH), nn.ReLU(inplace=True))
-        self.features = EGO_WIDTH + RAY_WIDTH
+        self.self_encoder = layer(ego, EGO_WIDTH * widening)
+        self.ray_encoder = layer(rows * (features + 1), RAY_WIDTH * widening)
+        self.features = (EGO_WIDTH + RAY_WIDTH) * widening
+        self.hidden_width = HIDDEN_WIDTH * widening
 
     def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the scaled observation, all of the rays in one row."""
@@ -266,18 +266,16 @@ class RayEncoder(nn.Module):
 class FlatEncoder(nn.Module):
     """One layer for an observation that is one vector."""
 
-    hidden_width = HIDDEN_WIDTH
-
-    def __init__(self, spec: FlatSpec, magnitude: Sequence[float] | None) -> None:
+    def __init__(
+        self, spec: FlatSpec, magnitude: Sequence[float] | None, widening: int = 1
+    ) -> None:
         super().__init__()
         (width,) = spec.shapes.state
         scale = reciprocal_scale("ego_magnitude", magnitude, spec.features, width)
         self.observation_input_scale: Tensor
         self.register_buffer("observation_input_scale", scale)
-        self.observation_encoder = nn.Sequential(
-            nn.Linear(width, FLAT_WIDTH), nn.ReLU(inplace=True)
-        )
-        self.features = FLAT_WIDTH
+        self.features, self.hidden_width = FLAT_WIDTH * widening, HIDDEN_WIDTH * widening
+        self.observation_encoder = layer(width, self.features)
 
     def inputs(self, observation: tuple[Tensor]) -> tuple[Tensor]:
         """Return the scaled observation."""
@@ -310,6 +308,7 @@ def make_encoder(
     kind: str = "published",
     ego_magnitude: Sequence[float] | None = None,
     object_magnitude: Sequence[float] | None = None,
+    widening: int = 1,
 ) -> Encoder:
     """Return the encoder of an environment's observations, with fresh weights.
 
@@ -319,22 +318,28 @@ def make_encoder(
         ego_magnitude: divisors of the robot's own features, or of a flat observation; None takes
             those of the description.
         object_magnitude: divisors of an object's features, likewise.
+        widening: factor of the published widths.
 
     Raises:
         ConfigError: the magnitudes do not fit the features.
     """
     if isinstance(spec, FlatSpec):
-        return FlatEncoder(spec, ego_magnitude)
+        return FlatEncoder(spec, ego_magnitude, widening)
     if isinstance(spec, RaySpec):
-        return RayEncoder(spec, ego_magnitude)
+        return RayEncoder(spec, ego_magnitude, widening)
     relative = kind == "relative_motion"
     if isinstance(spec, TwoListSpec):
-        return (
-            TwoListRelativeMotionEncoder(spec) if relative else TwoListEncoder(spec, ego_magnitude)
-        )
+        if relative:
+            return TwoListRelativeMotionEncoder(spec, widening)
+        return TwoListEncoder(spec, ego_magnitude, widening)
     if relative:
-        return RelativeMotionEncoder(spec)
-    return EntityEncoder(spec, ego_magnitude, object_magnitude)
+        return RelativeMotionEncoder(spec, widening)
+    return EntityEncoder(spec, ego_magnitude, object_magnitude, widening)
+
+
+def layer(inputs: int, width: int) -> nn.Sequential:
+    """Return a linear layer with ReLU."""
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(inplace=True))
 
 
 def reciprocal_scale(

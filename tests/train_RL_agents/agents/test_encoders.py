@@ -8,18 +8,22 @@ import pytest
 import torch
 
 from marinenav_env.envs.classic import CartPoleConfig, CartPoleEnv
+from marinenav_env.envs.icra2024 import Icra2024Config, icra2024_spec
+from marinenav_env.envs.ranging import SectorsConfig, sectors_spec
 from marinenav_env.envs.spec import FlatObservation
 from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.agent_samples import (
+    HISTORY,
     MARINE,
     flat_spec,
     make_agent,
+    random_batch,
     random_observation,
     spec_for,
 )
-from train_RL_agents.agents.encoders import EntityEncoder, FlatEncoder, make_encoder
+from train_RL_agents.agents.encoders import KINDS, EntityEncoder, FlatEncoder, make_encoder
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.quantiles import QuantileConfig, RiskAdjusted, distort
 from train_RL_agents.agents.registry import AGENTS
@@ -33,6 +37,15 @@ WORLDS, ACTIONS = 6, 3
 
 def flat(name: str):
     return flat_spec(name, MAGNITUDES, ACTIONS)
+
+
+OBSERVATIONS = {
+    "marine": MARINE,
+    "history": HISTORY,
+    "lists": icra2024_spec(Icra2024Config(), discrete=True, stack_k=2).observation,
+    "rays": sectors_spec(SectorsConfig(), discrete=True).observation,
+    "flat": flat("DQN").observation,
+}
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -114,6 +127,23 @@ def test_a_flat_observation_is_divided_by_its_magnitudes():
 def test_an_environment_with_other_actions_is_refused():
     with pytest.raises(ConfigError, match="continuous actions: agent DQN needs discrete"):
         make_agent("DQN", spec=spec_for("SAC"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seen", OBSERVATIONS)
+def test_encoders_are_widened(kind, seen):
+    spec = OBSERVATIONS[seen]
+    plain, wide = (make_encoder(spec, kind, widening=factor) for factor in (1, 3))
+    assert (wide.features, wide.hidden_width) == (3 * plain.features, 3 * plain.hidden_width)
+    assert wide(spec.draw(4, torch.default_generator)).shape == (4, wide.features)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_is_widened(name):
+    plain, wide = (make_agent(name, widening=factor) for factor in (1, 2))
+    weights = [sum(p.numel() for p in agent.policy_network.parameters()) for agent in (plain, wide)]
+    assert weights[1] > 2 * weights[0]
+    assert wide.update(random_batch(wide, 16))["critic_loss"].isfinite()
 
 
 @pytest.mark.parametrize(

@@ -168,17 +168,18 @@ def test_buoys_and_robots_of_two_lists():
     ego, static, dynamic = (torch.zeros(1, *shape) for shape in LISTS.observation.shapes)
     ego[0, 2] = 1.5  # m/s ahead, in the newest frame
     static[0, 1] = torch.tensor([10.0, 0.0, 1.0])
-    dynamic[0, 5] = torch.tensor([0.0, -6.0, 0.0, 2.0])  # the nearest of the older frame
-    features = encoder((ego, static, dynamic))[0, 2 * 8 :].view(2, 2, 5, len(NAMES))
-    buoy = dict(zip(NAMES, features[0, 0, 1].tolist(), strict=True))
-    robot = dict(zip(NAMES, features[1, 1, 0].tolist(), strict=True))
+    dynamic[0, 0] = torch.tensor([0.0, -6.0, 0.0, 2.0])
+    static[0, 5:], dynamic[0, 5:] = 3.0, 4.0  # what an older frame shows is not looked at
+    features = encoder((ego, static, dynamic))[0, 2 * 8 :].view(2, 5, len(NAMES))
+    buoy = dict(zip(NAMES, features[0, 1].tolist(), strict=True))
+    robot = dict(zip(NAMES, features[1, 0].tolist(), strict=True))
     assert (buoy["vessel"], robot["vessel"]) == (0.0, 1.0)
     assert buoy["clearance"] == pytest.approx((10.0 - 1.0 - 0.8) / 20.0)
     assert robot["clearance"] == pytest.approx((6.0 - 1.6) / 20.0)
     assert buoy["w_x"] == pytest.approx(-0.5)
-    # The older frame's robot is at rest: 6 m at 2 m/s, which counts as 2.2.
-    assert robot["tcpa"] == pytest.approx(12.0 / 2.2**2 / 10.0)
-    features[0, 0, 1], features[1, 1, 0] = 0.0, 0.0
+    # -(0, -6) (-1.5, 2) = 12, and 2.5 m/s count as 2.7.
+    assert robot["tcpa"] == pytest.approx(12.0 / 2.7**2 / 10.0)
+    features[0, 1], features[1, 0] = 0.0, 0.0
     assert not features.any()  # padding says nothing
 
 
