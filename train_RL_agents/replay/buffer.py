@@ -178,7 +178,7 @@ class DeviceReplay:
     def gather(self, index: Tensor, weight: Tensor) -> Batch:
         """Return the batch of given slots, int64 [B], with tree weights, int64 [B]."""
         window = self.window(index)
-        terminated, _ = self.ends(window.last)
+        terminated = self._flat["flags"].index_select(0, window.last)[:, 1]
         return Batch(
             self._observation("obs", index),
             self._flat["action"].index_select(0, index),
@@ -207,11 +207,6 @@ class DeviceReplay:
         steps = member.sum(1).clamp(min=1)
         last = (steps - 1).unsqueeze(1)
         return Window(reward.sum(1), steps, path.gather(1, last).squeeze(1))
-
-    def ends(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return whether robots terminated, and were truncated, in the slots ``index`` [B]."""
-        _, terminated, truncated = self._flat["flags"].index_select(0, index).unbind(1)
-        return terminated, truncated
 
     @torch.no_grad()
     def update_priorities(self, index: Tensor, priority: Tensor) -> None:
