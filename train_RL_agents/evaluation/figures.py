@@ -9,7 +9,6 @@ import torch
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import labels_of
 from marinenav_env.kernel import ops
-from marinenav_env.render.figures import plot_scenes, save_figure
 from marinenav_env.render.geometry import scenes_of
 from marinenav_env.tracks import record_tracks
 from train_RL_agents.config.schema import TrainConfig
@@ -34,6 +33,9 @@ def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) 
         seed: of the scenarios.
         path: the image file.
     """
+    # Here, because the plotting library takes a tenth of every command's start.
+    from marinenav_env.render.figures import plot_scenes, save_figure
+
     stages = config.evaluation.stages
     env = TASKS[config.task](
         len(stages),

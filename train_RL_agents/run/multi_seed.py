@@ -8,8 +8,6 @@ from typing import Any
 
 from marinenav_env.fields import convert
 from marinenav_env.files import parse_json, read_parsed, write_json
-from marinenav_env.render.figures import save_figure
-from train_RL_agents.metrics.curves import plot_success, read_runs
 
 SWEEP = "sweep.json"
 CURVE = "success.png"
@@ -54,4 +52,8 @@ def draw_curve(folders: Sequence[Path], title: str, path: Path) -> None:
         title: of the picture.
         path: where it goes.
     """
+    # Here, as in `evaluation.figures`: most runs draw none.
+    from marinenav_env.render.figures import save_figure
+    from train_RL_agents.metrics.curves import plot_success, read_runs
+
     save_figure(plot_success(read_runs(folders, title)), path, dpi=120)
