@@ -1,6 +1,6 @@
-"""The simulator's torch operators: typed wrappers with their fake kernels side by side.
+"""The simulator's torch operators: their fake kernels, and typed wrappers.
 
-The operators change their arguments in place and return nothing, so a fake kernel has nothing to
+Most operators change their arguments in place and return nothing, so a fake kernel has nothing to
 compute; the schemas in `csrc/ops.cpp` mark what is written. One operator serves every environment:
 it takes lists of tensors and checks them against the specification of the one it is asked for.
 """
@@ -33,6 +33,8 @@ def _load_library() -> None:
 
 _load_library()
 _ops = torch.ops.marinenav
+for _name in ("step", "reset", "observe", "water", "plan_actions", "plan_courses"):
+    torch.library.register_fake(f"marinenav::{_name}", lambda *_: None)
 
 ROW_ALIGNMENT: int = _ops.row_alignment()
 ENVIRONMENTS: tuple[str, ...] = tuple(_ops.environments().split())
@@ -96,11 +98,6 @@ def step(state: State, action: Tensor, previous: StepBuffers, out: StepBuffers) 
     )
 
 
-@torch.library.register_fake("marinenav::step")
-def _step_fake(*_: object) -> None:
-    return None
-
-
 def reset(state: State, only: Tensor | None, out: StepBuffers, *, skip_if_empty: bool) -> None:
     """Place worlds anew and observe them.
 
@@ -123,11 +120,6 @@ def reset(state: State, only: Tensor | None, out: StepBuffers, *, skip_if_empty:
     )
 
 
-@torch.library.register_fake("marinenav::reset")
-def _reset_fake(*_: object) -> None:
-    return None
-
-
 def observe(state: State, only: Tensor | None, out: StepBuffers) -> None:
     """Write the observation of worlds as they stand (arguments as in `reset`).
 
@@ -135,11 +127,6 @@ def observe(state: State, only: Tensor | None, out: StepBuffers) -> None:
     that the step before gave; older frames repeat the present one.
     """
     _ops.observe(state.env, state.changing, state.tables, only, out.frame_list, *state.context)
-
-
-@torch.library.register_fake("marinenav::observe")
-def _observe_fake(*_: object) -> None:
-    return None
 
 
 def water(state: State, position: Tensor) -> Tensor:
@@ -158,8 +145,3 @@ def water(state: State, position: Tensor) -> Tensor:
     velocity = torch.empty_like(position)
     _ops.water(state.env, state.changing, state.tables, position, velocity, state.context.params)
     return velocity
-
-
-@torch.library.register_fake("marinenav::water")
-def _water_fake(*_: object) -> None:
-    return None

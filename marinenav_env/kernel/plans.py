@@ -1,4 +1,4 @@
-"""The operators that look ahead: typed wrappers with their fake kernels (`csrc/marine/plans/`).
+"""The operators that look ahead: typed wrappers (`csrc/marine/plans/`).
 
 Vessels of the marine environment are moved ahead from one observation, on their own model in calm
 water, what they see at constant velocity. An object that looks larger than the largest buoy is a
@@ -114,11 +114,6 @@ def plan_and_observe(
     return seen
 
 
-@torch.library.register_fake("marinenav::plan_actions")
-def _plan_actions_fake(*_: object) -> None:
-    return None
-
-
 def pack_costs(named: Mapping[str, float]) -> list[float]:
     """Return controller and costs as `plan_courses` takes them.
 
@@ -150,8 +145,3 @@ def plan_courses(
     remaining = torch.empty_like(danger)
     _ops.plan_courses(ENV, list(sight), courses, danger, remaining, params, costs)
     return danger, remaining
-
-
-@torch.library.register_fake("marinenav::plan_courses")
-def _plan_courses_fake(*_: object) -> None:
-    return None
