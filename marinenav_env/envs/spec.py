@@ -7,9 +7,9 @@ robots or `[B]` samples; the first of them is a vector `[..., F]`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -102,8 +102,60 @@ class FlatSpec:
         return [part | self.features.describe() | describe_history(self.frames)]
 
 
+NEAREST_FIRST = "nearest first, padding 0"
+
+
+class ListsSpec:
+    """What the specs of vessels share: the robot itself, lists of rows, and which rows count.
+
+    A subclass holds the features of the robot and of each list.
+    """
+
+    keys: ClassVar[tuple[str, ...]]
+    """Names of an observation's tensors in a TensorDict and in exports."""
+    kind: ClassVar[Callable[..., Any]]
+    """The named tuple of an observation."""
+    lists: ClassVar[tuple[str, ...]]
+    """Attributes with the features of the lists."""
+    mask: ClassVar[str | None] = None
+    """What the last tensor means, which says 1 or 0 of each row; None without one."""
+    ego: Features
+    rows: int
+    frames: int
+    order: str
+
+    @property
+    def shapes(self) -> Any:
+        """Shapes of the tensors, without leading dimensions."""
+        rows = self.rows * self.frames
+        lists = [(rows, len(getattr(self, name))) for name in self.lists]
+        mask = [(rows,)] if self.mask else []
+        return self.kind((len(self.ego) * self.frames,), *lists, *mask)
+
+    def draw(self, rows: int, generator: torch.Generator) -> Any:
+        """Draw observations `[rows, ...]` of typical magnitudes; the first sees nothing."""
+        ego = self.ego.draw(rows, self.frames, generator=generator).flatten(1)
+        lists = []
+        for name in self.lists:
+            drawn = getattr(self, name).draw(rows, self.rows * self.frames, generator=generator)
+            mask = (torch.rand(drawn.shape[:-1], generator=generator) < 0.7).float()
+            mask[0] = 0.0
+            lists.append(drawn * mask.unsqueeze(-1))
+        return self.kind(ego, *lists, *([mask] if self.mask else []))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what an exported file says of each tensor, as JSON values."""
+        order, mask = {"order": self.order}, [{"meaning": self.mask}] if self.mask else []
+        lists = [getattr(self, name).describe() | order for name in self.lists]
+        parts = [self.ego.describe() | describe_history(self.frames), *lists, *mask]
+        return [
+            {"name": key, "shape": ["B", *shape]} | part
+            for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
+        ]
+
+
 @dataclass(frozen=True)
-class EntitySpec:
+class EntitySpec(ListsSpec):
     """A robot and the objects around it, nearest first, as an :class:`Observation`.
 
     Attributes:
@@ -123,38 +175,14 @@ class EntitySpec:
     buoy_radius: float
 
     keys = ("self", "objects", "mask")
-    """Names of an observation's tensors in a TensorDict and in exports."""
-
-    @property
-    def shapes(self) -> Observation:
-        """Shapes of the tensors, without leading dimensions."""
-        rows = self.rows * self.frames
-        ego, objects = len(self.ego) * self.frames, len(self.objects)
-        return Observation((ego,), (rows, objects), (rows,))  # type: ignore[arg-type]
-
-    def draw(self, rows: int, generator: torch.Generator) -> Observation:
-        """Draw observations `[rows, ...]` of typical magnitudes; the first sees no object."""
-        ego = self.ego.draw(rows, self.frames, generator=generator).flatten(1)
-        objects = self.objects.draw(rows, self.rows * self.frames, generator=generator)
-        mask = (torch.rand(objects.shape[:-1], generator=generator) < 0.7).float()
-        mask[0] = 0.0
-        return Observation(ego, objects * mask.unsqueeze(-1), mask)
-
-    def describe(self) -> list[dict[str, Any]]:
-        """Return what an exported file says of each tensor, as JSON values."""
-        parts = [
-            self.ego.describe() | describe_history(self.frames),
-            self.objects.describe() | {"order": "nearest first, padding 0"},
-            {"meaning": "1 for an object, 0 for padding"},
-        ]
-        return [
-            {"name": key, "shape": ["B", *shape]} | part
-            for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
-        ]
+    kind = Observation
+    lists = ("objects",)
+    order = NEAREST_FIRST
+    mask = "1 for an object, 0 for padding"
 
 
 @dataclass(frozen=True)
-class TwoListSpec:
+class TwoListSpec(ListsSpec):
     """A robot, the buoys and the robots around it, as a :class:`TwoListObservation`.
 
     Attributes:
@@ -174,41 +202,13 @@ class TwoListSpec:
     own_radius: float
 
     keys = ("self", "static", "dynamic")
-    """Names of an observation's tensors in a TensorDict and in exports."""
-
-    @property
-    def shapes(self) -> TwoListObservation:
-        """Shapes of the tensors, without leading dimensions."""
-        lists = ((self.rows * self.frames, len(part)) for part in (self.static, self.dynamic))
-        return TwoListObservation((len(self.ego) * self.frames,), *lists)  # type: ignore[arg-type]
-
-    def draw(self, rows: int, generator: torch.Generator) -> TwoListObservation:
-        """Draw observations `[rows, ...]` of typical magnitudes; the first sees nothing."""
-        ego = self.ego.draw(rows, self.frames, generator=generator).flatten(1)
-        static, dynamic = (
-            part.draw(rows, self.rows * self.frames, generator=generator)
-            * (torch.rand(rows, self.rows * self.frames, 1, generator=generator) < 0.7)
-            for part in (self.static, self.dynamic)
-        )
-        static[0], dynamic[0] = 0.0, 0.0
-        return TwoListObservation(ego, static, dynamic)
-
-    def describe(self) -> list[dict[str, Any]]:
-        """Return what an exported file says of each tensor, as JSON values."""
-        order = {"order": "nearest first, padding 0"}
-        parts = [
-            self.ego.describe() | describe_history(self.frames),
-            self.static.describe() | order,
-            self.dynamic.describe() | order,
-        ]
-        return [
-            {"name": key, "shape": ["B", *shape]} | part
-            for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
-        ]
+    kind = TwoListObservation
+    lists = ("static", "dynamic")
+    order = NEAREST_FIRST
 
 
 @dataclass(frozen=True)
-class RaySpec:
+class RaySpec(ListsSpec):
     """A robot and what its range finder measures, as a :class:`RayObservation`.
 
     Attributes:
@@ -226,34 +226,9 @@ class RaySpec:
     frames: int
 
     keys = ("self", "rays", "hits")
-    """Names of an observation's tensors in a TensorDict and in exports."""
-
-    @property
-    def shapes(self) -> RayObservation:
-        """Shapes of the tensors, without leading dimensions."""
-        rows = self.rows * self.frames
-        ego, features = len(self.ego) * self.frames, len(self.rays)
-        return RayObservation((ego,), (rows, features), (rows,))  # type: ignore[arg-type]
-
-    def draw(self, rows: int, generator: torch.Generator) -> RayObservation:
-        """Draw observations `[rows, ...]` of typical magnitudes; the first sees nothing."""
-        ego = self.ego.draw(rows, self.frames, generator=generator).flatten(1)
-        rays = self.rays.draw(rows, self.rows * self.frames, generator=generator)
-        hits = (torch.rand(rays.shape[:-1], generator=generator) < 0.7).float()
-        hits[0] = 0.0
-        return RayObservation(ego, rays * hits.unsqueeze(-1), hits)
-
-    def describe(self) -> list[dict[str, Any]]:
-        """Return what an exported file says of each tensor, as JSON values."""
-        parts = [
-            self.ego.describe() | describe_history(self.frames),
-            self.rays.describe() | {"order": self.order},
-            {"meaning": "1 where a row meets something, else 0"},
-        ]
-        return [
-            {"name": key, "shape": ["B", *shape]} | part
-            for key, shape, part in zip(self.keys, self.shapes, parts, strict=True)
-        ]
+    kind = RayObservation
+    lists = ("rays",)
+    mask = "1 where a row meets something, else 0"
 
 
 def describe_history(frames: int) -> dict[str, str]:
