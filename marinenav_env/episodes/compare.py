@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,14 @@ class Deviations:
     def within(self) -> bool:
         """Return whether every difference is within its tolerance and no flag is wrong."""
         return self.share <= 1.0 and self.wrong_flags == 0
+
+    @staticmethod
+    def of(parts: Mapping[str, Part], tolerance: Tolerance, **others: Any) -> Deviations:
+        """Return the largest differences of parts, quantities by name, and other attributes."""
+        largest: dict[str, Any] = dict.fromkeys(QUANTITIES)
+        largest |= {name: float(np.max(part[0], initial=0.0)) for name, part in parts.items()}
+        share = _largest([tolerance.share(*part) for part in parts.values()])
+        return Deviations(**largest, share=share, **others)
 
     @staticmethod
     def worst(parts: Sequence[Deviations]) -> Deviations:
@@ -145,10 +153,7 @@ def compare(
             exact, wrong_here = _compare_answers(known, applies, replayed, sure)
             parts |= exact
             wrong += wrong_here
-    largest: dict[str, Any] = dict.fromkeys(QUANTITIES)
-    largest |= {name: float(np.max(part[0], initial=0.0)) for name, part in parts.items()}
-    share = _largest([tolerance.share(*part) for part in parts.values()])
-    return Deviations(**largest, wrong_flags=wrong, steps=len(acted), share=share)
+    return Deviations.of(parts, tolerance, wrong_flags=wrong, steps=len(acted))
 
 
 def angle_between(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig, EpisodeConfig, ScenarioConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.state import NEAREST_OBJECTS, ROBOT_FIELDS
-from marinenav_env.episodes.checks import Check
+from marinenav_env.episodes.checks import Check, Entry
 from marinenav_env.episodes.format import TRAJECTORY_COLUMNS, Episode
 from marinenav_env.episodes.schema import (
     ENV,
@@ -43,6 +43,8 @@ ANSWER_FIELDS = ("step_energy", "phi", "contact")
 CONTACT = 2
 STATE_FIELDS = ROBOT_FIELDS[: len(TRAJECTORY_COLUMNS)]
 """The simulator's names of the columns of a trajectory."""
+
+T = TypeVar("T")
 
 
 # ---- configuration ----------------------------------------------------------------------------
@@ -78,36 +80,67 @@ def check_recordable(config: EnvConfig) -> None:
 
 def _config_of_sections(env: dict[str, Any], robots: dict[str, Any], source: str) -> EnvConfig:
     """Return what the sections ``env`` and ``robots`` say of the configuration."""
-    keys = vessel_keys("vessel" in robots)
-    own = {key: (robots[key], entry) for key, entry in keys.items()}
-    seen = robots["perception"]
-    own |= {f"perception.{key}": (seen[key], entry) for key, entry in PERCEPTION.items()}
-    check = Check(source)
+    check, most = Check(source), robots["perception"]["max_obj_num"]
     if robots["detect_r"] != robots["r"]:
         check.fail("robots.detect_r", robots["detect_r"], "give the collision radius r")
-    if set(seen["max_obj_num"]) != {NEAREST_OBJECTS}:
+    if set(most) != {NEAREST_OBJECTS}:
         remedy = f"give {NEAREST_OBJECTS}, the number this simulator observes"
-        check.fail("robots.perception.max_obj_num", seen["max_obj_num"], remedy)
-    values: dict[str, Any] = {}
-    for key, entry in ENV.items():
-        values |= zip(entry.parameters, env[key] if entry.lengths else [env[key]], strict=False)
-    for key, (of_robots, entry) in own.items():
-        if any(value != of_robots[0] for value in of_robots):
-            remedy = "give all robots one value, this simulator knows no other"
-            check.fail(f"robots.{key}", of_robots, remedy)
-        values |= zip(entry.parameters, of_robots, strict=False)
+        check.fail("robots.perception.max_obj_num", most, remedy)
+    tables = ENV, vessel_keys("vessel" in robots), PERCEPTION
+    groups = parameters_of(check, env, robots, tables)
     # All in a file has its place, so it has no margins: the published ones, or what the map allows.
     within = 0.25 * min(env["width"], env["height"])
     for name in ("start_margin", "buoy_margin"):
-        values[f"scenario.{name}"] = min(getattr(ScenarioConfig, name), within)
+        groups["scenario"][name] = min(getattr(ScenarioConfig, name), within)
+    return built(EnvConfig, groups, check)
+
+
+def parameters_of(
+    check: Check,
+    env: dict[str, Any],
+    robots: dict[str, Any],
+    tables: tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]],
+) -> dict[str, dict[str, Any]]:
+    """Return the values of parameters by group and name.
+
+    Args:
+        check: fails with the file's name.
+        env: the section.
+        robots: the section.
+        tables: keys of ``env``, of ``robots``, and of ``robots.perception``.
+
+    Raises:
+        ConfigError: the robots differ in a parameter.
+    """
+    of_env, of_robots, of_perception = tables
+    own = {key: (robots[key], entry) for key, entry in of_robots.items() if entry.parameters}
+    seen = robots["perception"]
+    own |= {f"perception.{key}": (seen[key], entry) for key, entry in of_perception.items()}
+    values: dict[str, Any] = {}
+    for key, entry in of_env.items():
+        values |= zip(entry.parameters, env[key] if entry.lengths else [env[key]], strict=False)
+    for key, (given, entry) in own.items():
+        if any(value != given[0] for value in given):
+            remedy = "give all robots one value, this simulator knows no other"
+            check.fail(f"robots.{key}", given, remedy)
+        values |= zip(entry.parameters, given, strict=False)
     groups: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for parameter, value in values.items():
         group, _, name = parameter.partition(".")
         groups[group][name] = value
+    return groups
+
+
+def built(kind: type[T], groups: dict[str, dict[str, Any]], check: Check) -> T:
+    """Return a configuration of these values.
+
+    Raises:
+        ConfigError: one is impossible; the message names the file too.
+    """
     try:
-        return build(EnvConfig, groups)
+        return build(kind, groups)
     except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from error
+        raise ConfigError(f"{check.source}: {error}") from error
 
 
 def sections_of(
@@ -151,8 +184,7 @@ def tracks_of(episode: Episode) -> Tracks:
     robots, recorded = episode.robots, episode.recorded
     lengths, steps = np.array(episode.lengths), np.arange(episode.decisions + 1)
     acted = steps[:-1, None] < lengths
-    trajectories = [np.array(rows, dtype=float) for rows in robots["trajectory"]]
-    states = np.stack([rows[np.minimum(steps, len(rows) - 1)] for rows in trajectories], axis=1)
+    states = states_of(episode)
     goals = np.broadcast_to(np.array(robots["goal"], dtype=float), (*states.shape[:2], 2))
     answers = np.zeros((*states.shape[:2], len(ANSWER_FIELDS)))
     reward = np.zeros(acted.shape)
@@ -166,18 +198,17 @@ def tracks_of(episode: Episode) -> Tracks:
         terminated = acted & (collision | np.array(recorded["reach_goal"]))
         reward = np.array(recorded["rewards"], dtype=float)
     last = steps[1:, None] == lengths
-    circulation = np.where(episode.env["cores"]["clockwise"], 1.0, -1.0)
-    circulation *= np.array(episode.env["cores"]["Gamma"], dtype=float)
+    buoys, vortices = objects_of(episode)
     return Tracks(
         fields=(*STATE_FIELDS, "goal_x", "goal_y", *ANSWER_FIELDS),
         robot=_of_one_world(np.concatenate((states, goals, answers), axis=-1)),
         acted=_of_one_world(acted),
-        action=_of_one_world(_padded_actions(episode)),
+        action=_of_one_world(actions_of(episode)),
         reward=_of_one_world(reward),
         terminated=_of_one_world(terminated),
         truncated=_of_one_world(last & acted & ~terminated),
-        buoys=_objects(episode.env["obstacles"]["positions"], episode.env["obstacles"]["r"]),
-        vortices=_objects(episode.env["cores"]["positions"], circulation),
+        buoys=buoys,
+        vortices=vortices,
         decision_time=robots["dt"][0] * robots["N"][0],
         hull_radius=robots["r"][0],
         observation=None if recorded is None else _observation(episode),
@@ -189,13 +220,26 @@ def _of_one_world(rows: np.ndarray) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(rows)).unsqueeze(1)
 
 
-def _objects(positions: list[list[float]], last: Any) -> Tensor:
-    """Return [1, N, 3] of positions and what comes third."""
-    places = np.array(positions, dtype=float).reshape(-1, 2)
-    return torch.from_numpy(np.column_stack((places, last)).astype(float)).unsqueeze(0)
+def states_of(episode: Episode) -> np.ndarray:
+    """Return the recorded states [T + 1, R, columns]; robots gone repeat their last one."""
+    steps = np.arange(episode.decisions + 1)
+    rows = [np.array(rows, dtype=float) for rows in episode.robots["trajectory"]]
+    return np.stack([row[np.minimum(steps, len(row) - 1)] for row in rows], axis=1)
 
 
-def _padded_actions(episode: Episode) -> np.ndarray:
+def objects_of(episode: Episode) -> tuple[Tensor, Tensor]:
+    """Return the buoys [1, B, 3] and the vortices [1, C, 3]: x, y, radius or circulation."""
+    buoys, cores = episode.env["obstacles"], episode.env["cores"]
+    circulation = np.where(cores["clockwise"], 1.0, -1.0) * np.array(cores["Gamma"], dtype=float)
+
+    def rows(positions: list[list[float]], last: Any) -> Tensor:
+        places = np.array(positions, dtype=float).reshape(-1, 2)
+        return torch.from_numpy(np.column_stack((places, last)).astype(float)).unsqueeze(0)
+
+    return rows(buoys["positions"], buoys["r"]), rows(cores["positions"], circulation)
+
+
+def actions_of(episode: Episode) -> np.ndarray:
     """Return [T, R, 2] pairs or [T, R] indices, 0 for robots gone."""
     pairs = episode.continuous is not False
     shape = (episode.decisions, len(episode.lengths), *((2,) if pairs else ()))

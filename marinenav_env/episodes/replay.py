@@ -10,10 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from marinenav_env.envs.icra2024 import Icra2024Env
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import ROBOT_FIELDS, Slots
+from marinenav_env.envs.spec import tuple_like
+from marinenav_env.envs.state import Slots
 from marinenav_env.episodes.compare import (
     RUN_THROUGH,
     STEP_BY_STEP,
@@ -21,9 +23,21 @@ from marinenav_env.episodes.compare import (
     Deviations,
     compare,
 )
-from marinenav_env.episodes.convert import STATE_FIELDS, config_of, reach_goal, tracks_of
+from marinenav_env.episodes.convert import (
+    STATE_FIELDS,
+    actions_of,
+    config_of,
+    objects_of,
+    reach_goal,
+    states_of,
+)
 from marinenav_env.episodes.format import Episode
-from marinenav_env.episodes.icra2024 import check_icra2024_replay
+from marinenav_env.episodes.icra2024 import (
+    ICRA2024_RUN_THROUGH,
+    compare_icra2024,
+    icra2024_config_of,
+)
+from marinenav_env.episodes.icra2024_format import TRAJECTORY
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Tracks, place_worlds, record_tracks
 
@@ -50,11 +64,12 @@ def check(episode: Episode, dtype: torch.dtype, device: torch.device | str) -> D
             f"episode file {episode.name!r}: robots.action_history is empty: "
             "there is nothing to replay, record an episode first"
         )
+    whole = dtype == torch.float64
+    replayed = (run_through if whole else step_by_step)(episode, dtype, device)
     if episode.of_icra2024:
-        return check_icra2024_replay(episode, dtype, device)
-    if dtype == torch.float64:
-        return compare(episode, run_through(episode, dtype, device), RUN_THROUGH)
-    replayed = step_by_step(episode, dtype, device)
+        return compare_icra2024(episode, replayed, ICRA2024_RUN_THROUGH if whole else STEP_BY_STEP)
+    if whole:
+        return compare(episode, replayed, RUN_THROUGH)
     return compare(episode, replayed, STEP_BY_STEP, at_threshold(episode, device))
 
 
@@ -65,7 +80,7 @@ def run_through(episode: Episode, dtype: torch.dtype, device: torch.device | str
         ConfigError: as :func:`check`.
     """
     env = env_at(episode, [0], dtype=dtype, device=device)
-    actions = iter(tracks_of(episode).action.to(device))
+    actions = iter(torch.from_numpy(actions_of(episode)).unsqueeze(1).to(device))
     return record_tracks(
         env, lambda _: next(actions), episode.decisions, reset=False, observations=True
     )
@@ -87,9 +102,8 @@ def step_by_step(episode: Episode, dtype: torch.dtype, device: torch.device | st
 
     by_time = ("robot", "acted", "action", "reward", "terminated", "truncated")
     parts: dict[str, Any] = {name: in_turn(getattr(tracks, name)) for name in by_time}
-    return replace(
-        tracks.worlds([0]), **parts, observation=Observation(*map(in_turn, _seen(tracks)))
-    )
+    seen = _seen(tracks)
+    return replace(tracks.worlds([0]), **parts, observation=tuple_like(seen, map(in_turn, seen)))
 
 
 def at_threshold(episode: Episode, device: torch.device | str) -> np.ndarray:
@@ -139,30 +153,41 @@ def env_at(
         ConfigError: the episode has parameters that this simulator does not know, or the device is
             not there.
     """
-    config, known = config_of(episode), tracks_of(episode)
-    slots = Slots(len(episode.lengths), known.buoys.shape[1], known.vortices.shape[1])
-    env = MarineNavEnv(
+    kind, config, columns = _task_of(episode)
+    buoys, vortices = objects_of(episode)
+    slots = Slots(len(episode.lengths), buoys.shape[1], vortices.shape[1])
+    env = kind(
         len(steps),
         stages=(Stage(robots=1, vortices=0, buoys=0, min_distance_m=0.0),),
-        config=replace(config, perception=config.perception.noiseless()),
+        config=config,
         discrete=episode.continuous is False,
         device=device,
         dtype=dtype,
         info_mode="none",
         slots=slots,
     )
-    robot = torch.zeros(len(steps), slots.robots, len(ROBOT_FIELDS), dtype=torch.float64)
-    for name in (*STATE_FIELDS, "goal_x", "goal_y"):
-        robot[..., ROBOT_FIELDS.index(name)] = known.field(name)[list(steps), 0]
+    fields = env.kernel_spec.fields("robot")
+    robot = np.zeros((len(steps), slots.robots, len(fields)))
+    robot[..., [fields.index(name) for name in columns]] = states_of(episode)[steps]
+    robot[..., [fields.index("goal_x"), fields.index("goal_y")]] = episode.robots["goal"]
+    alive = np.array(steps)[:, None] < np.array(episode.lengths)
     each = (len(steps), -1, -1)
-    alive = known.acted[list(steps), 0]
-    place_worlds(env, robot, alive, known.buoys.expand(each), known.vortices.expand(each))
+    given = torch.from_numpy(robot), torch.from_numpy(alive)
+    place_worlds(env, *given, buoys.expand(each), vortices.expand(each))
     return env
+
+
+def _task_of(episode: Episode) -> tuple[type[MarineNavEnv], Any, tuple[str, ...]]:
+    """Return the environment, its configuration without noise, and a trajectory's columns."""
+    if episode.of_icra2024:
+        return Icra2024Env, icra2024_config_of(episode), TRAJECTORY
+    config = config_of(episode)
+    return MarineNavEnv, replace(config, perception=config.perception.noiseless()), STATE_FIELDS
 
 
 def _one_decision(env: MarineNavEnv, episode: Episode, steps: Sequence[int]) -> Tracks:
     """Take the decision after ``steps[w]`` in world w."""
-    action = tracks_of(episode).action[list(steps), 0].to(env.device)
+    action = torch.from_numpy(actions_of(episode)[steps]).to(env.device)
     return record_tracks(env, lambda _: action, 1, reset=False, observations=True)
 
 
