@@ -29,20 +29,20 @@ class RunStatistics:
     """
 
     def __init__(self, env: KernelEnv) -> None:
-        self._env = env
+        self.env = env
         self.labels = [
             f"scenarios {stage.label}" if isinstance(stage, SceneStage) else f"stage {i + 1}"
             for i, stage in enumerate(env.stages)
         ]
-        self._stages = len(env.stages)
+        self.stages = len(env.stages)
         self._axes = 1 if env.discrete else env.kernel_spec.continuous
         self._action_bins = env.kernel_spec.discrete if env.discrete else ACTION_BINS
         like = {"dtype": torch.float64, "device": env.device}
-        self._returns = torch.zeros(self._stages * RETURN_BINS, **like)
+        self._returns = torch.zeros(self.stages * RETURN_BINS, **like)
         self._actions = torch.zeros(self._axes * self._action_bins, **like)
         self._observed = observed_worlds(env.worlds).to(env.device)
         self._axis_start = torch.arange(self._axes, device=env.device) * self._action_bins
-        self._metric_names: list[str] = []
+        self.metric_names: list[str] = []  # of the updates, in the order of their sums
         self._metrics = torch.zeros(0, **like)
 
     def add_decision(self, action: Tensor, step: StepBuffers) -> None:
@@ -52,14 +52,14 @@ class RunStatistics:
             action: [W, R, A], or [W, R] int64.
             step: what the decision led to.
         """
-        low, high = self._env.return_range
-        value = self._env.outcome["mean_return"]
+        low, high = self.env.return_range
+        value = self.env.outcome["mean_return"]
         bins = bin_of(value, low, high, RETURN_BINS)
-        bins = bins + self._env.stage_of_worlds().long() * RETURN_BINS
+        bins = bins + self.env.stage_of_worlds().long() * RETURN_BINS
         self._returns.scatter_add_(0, bins, step.done.double())
         taken = action.index_select(0, self._observed)
         acted = step.acted.index_select(0, self._observed).double()
-        if self._env.discrete:
+        if self.env.discrete:
             bins = taken.clamp(0, self._action_bins - 1)
         else:
             bins = bin_of(taken, -1.0, 1.0, self._action_bins) + self._axis_start
@@ -69,17 +69,17 @@ class RunStatistics:
     def add_update(self, metrics: dict[str, Tensor]) -> None:
         """Add the scalar metrics of one update."""
         scalars = {name: value for name, value in metrics.items() if value.dim() == 0}
-        if not self._metric_names:
+        if not self.metric_names:
             self._name_metrics(sorted(scalars))
-        self._metrics.add_(torch.stack([scalars[name].double() for name in self._metric_names]))
+        self._metrics.add_(torch.stack([scalars[name].double() for name in self.metric_names]))
 
     def _name_metrics(self, names: list[str]) -> None:
-        self._metric_names = names
+        self.metric_names = names
         self._metrics = self._returns.new_zeros(len(names))
 
     def clear(self) -> None:
         """Set all sums to zero, those of the environment too."""
-        self._env.clear_stats()
+        self.env.clear_stats()
         for sums in (self._returns, self._actions, self._metrics):
             sums.zero_()
 
@@ -90,7 +90,7 @@ class RunStatistics:
             processes: all of them call this at the same step.
             updates: updates of each process in the interval.
         """
-        env = self._env
+        env = self.env
         scalars = [env.robot_steps(), env.bad_actions().sum(), env.non_finite_robots()]
         parts = [
             env.read_stats().flatten().double(),
@@ -110,7 +110,7 @@ class RunStatistics:
             "returns": self._returns.clone(),
             "actions": self._actions.clone(),
             "metrics": self._metrics.clone(),
-            "metric_names": list(self._metric_names),
+            "metric_names": list(self.metric_names),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -120,12 +120,12 @@ class RunStatistics:
             ValueError: it has metrics of other names.
         """
         names = list(state["metric_names"])
-        if names and self._metric_names not in ([], names):
+        if names and self.metric_names not in ([], names):
             raise ValueError(
-                f"the state sums the metrics {names}, the updates here give {self._metric_names}: "
+                f"the state sums the metrics {names}, the updates here give {self.metric_names}: "
                 "load it into the algorithm that wrote it"
             )
-        if names and not self._metric_names:
+        if names and not self.metric_names:
             self._name_metrics(names)
         self._returns.copy_(state["returns"])
         self._actions.copy_(state["actions"])
@@ -133,30 +133,10 @@ class RunStatistics:
 
     def histograms_of_actions(self, counts: Tensor) -> dict[str, Histogram]:
         """Return the histogram of each coordinate of the action, or of its index."""
-        if self._env.discrete:
+        if self.env.discrete:
             return {"action": Histogram(counts, -0.5, self._action_bins - 0.5)}
         rows = counts.view(self._axes, -1)
         return {f"action_{axis}": Histogram(row, -1.0, 1.0) for axis, row in enumerate(rows)}
-
-    @property
-    def metric_names(self) -> list[str]:
-        """Names of the summed metrics of updates, in their order."""
-        return self._metric_names
-
-    @property
-    def episode_sums(self) -> tuple[str, ...]:
-        """Names of the sums over finished episodes, which the task's specification lists."""
-        return self._env.kernel_spec.fields("stats")
-
-    @property
-    def return_range(self) -> tuple[float, float]:
-        """Ends of the histogram of returns."""
-        return self._env.return_range
-
-    @property
-    def stages(self) -> int:
-        """Number of stages."""
-        return self._stages
 
 
 class GatheredStatistics:
@@ -197,13 +177,13 @@ class GatheredStatistics:
             yield self._statistics.labels[index], self._episodes(stats, returns)
 
     def _episodes(self, stats: Tensor, returns: Tensor) -> dict[str, Any]:
-        sums = dict(zip(self._statistics.episode_sums, stats, strict=True))
+        sums = dict(zip(self._statistics.env.kernel_spec.fields("stats"), stats, strict=True))
         means = {
             name: Mean(sums[total], sums[count])
             for name, (total, count) in EPISODE_MEANS.items()
             if total in sums and count in sums
         }
-        distribution = Histogram(returns, *self._statistics.return_range)
+        distribution = Histogram(returns, *self._statistics.env.return_range)
         return {"episodes": sums["episodes"], **means, "return_distribution": distribution}
 
 
