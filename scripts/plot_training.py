@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dpi", type=int, default=150, help="pixels per inch")
     options = parser.parse_args(arguments)
     try:
-        check_output(options.output)
+        check_output(options.output, PICTURES)
         if options.labels and len(options.labels) != len(options.runs):
             raise ValueError(
                 f"--labels has {len(options.labels)} names for {len(options.runs)} runs: "
@@ -52,14 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def check_output(path: Path) -> None:
-    """Check where the picture should go.
+def check_output(path: Path, endings: Sequence[str]) -> None:
+    """Check where a drawing should go.
 
     Raises:
         ValueError: its ending is unknown, or its folder is missing.
     """
-    if path.suffix.lower() not in PICTURES:
-        raise ValueError(f"--output {str(path)!r}: use one of the endings {' '.join(PICTURES)}")
+    if path.suffix.lower() not in endings:
+        known = " ".join(endings)
+        raise ValueError(f"--output {str(path)!r} ends in {path.suffix!r}: use one of {known}")
     if not path.parent.is_dir():
         raise ValueError(f"--output {str(path)!r}: folder {str(path.parent)!r} is missing, make it")
 

@@ -148,7 +148,7 @@ def test_unusable_runs_are_named(content, message, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--output", "x.bmp"], "use one of the endings .png"),
+        (["--output", "x.bmp"], "use one of .png"),
         (["--output", "missing/x.png"], "folder 'missing' is missing, make it"),
         (["--output", "x.png", "--labels", "a", "b"], "--labels has 2 names for 1 runs"),
     ],
