@@ -14,8 +14,7 @@ from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
-from train_RL_agents.device.distributed import Processes
-from train_RL_agents.device.gradients import GradientAverage
+from train_RL_agents.device.distributed import GradientAverage, Processes
 from train_RL_agents.metrics.accumulators import RunStatistics
 from train_RL_agents.replay.buffer import DeviceReplay
 from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout, check_memory

@@ -167,7 +167,7 @@ PAIR = """
 import torch
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.device.gradients import GradientAverage
+from train_RL_agents.device.distributed import GradientAverage
 processes = Processes.join()
 average = GradientAverage(processes, CapturedStep(lambda: None, torch.device("cpu")))
 for more in (0.0, 1.0):
