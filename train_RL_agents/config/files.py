@@ -95,9 +95,8 @@ def _merged(
 ) -> tuple[TrainConfig, tuple[int, ...], str | None]:
     """Return what `load_config` does, of what the files and the command line hold."""
     name = agent or _last(layers, "agent", TrainConfig.agent)
-    _check_agent(name)
     task = task or _last(layers, "task", TrainConfig.task)
-    _check_task(task)
+    _check_names(name, task)
     base = [] if any(map(_is_complete, layers)) else _task_layers(task)
     layers = [*base, _read(_agent_file(name)), *layers]
     for key in {key for layer in layers for key in layer}:
@@ -137,9 +136,8 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     if not isinstance(values, Mapping):
         raise ConfigError(f"the settings are {reprlib.repr(values)}: give keys with their values")
     name = values.get("agent", TrainConfig.agent)
-    _check_agent(name)
     task = values.get("task", TrainConfig.task)
-    _check_task(task)
+    _check_names(name, task)
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
 
@@ -178,14 +176,10 @@ def with_present_keys(values: Any, section: str = "") -> Any:
     return values
 
 
-def _check_agent(name: Any) -> None:
-    known = isinstance(name, str) and name in AGENTS
-    require(known, "agent", name, f"choose one of {', '.join(AGENTS)}")
-
-
-def _check_task(name: Any) -> None:
-    known = isinstance(name, str) and name in TASKS
-    require(known, "task", name, f"choose one of {', '.join(TASKS)}")
+def _check_names(agent: Any, task: Any) -> None:
+    for key, name, known in (("agent", agent, AGENTS), ("task", task, TASKS)):
+        there = isinstance(name, str) and name in known
+        require(there, key, name, f"choose one of {', '.join(known)}")
 
 
 def _last(layers: Sequence[Mapping[str, Any]], key: str, default: Any) -> Any:

@@ -8,9 +8,7 @@ action. Where the shield leaves the policy alone the outputs keep their bits.
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.config import EnvConfig
 from marinenav_env.fields import ConfigError
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy
 from train_RL_agents.policies.shield.acting import check_guarded
 from train_RL_agents.policies.shield.config import ShieldConfig
@@ -127,22 +125,13 @@ def shielded_network(
             f"shield is given: {agent.name} draws its action outside the exported network, where "
             "no shield reaches; leave it out, or act through evaluate.py --shield"
         )
-    dtype = next(network.parameters()).dtype
-    module = _guarded(agent, env, network, config, rollout)
-    return module.to(dtype).eval().requires_grad_(False)
-
-
-def _guarded(
-    agent: Agent,
-    env: EnvConfig,
-    network: nn.Module,
-    config: ShieldConfig,
-    rollout: type[CoreRollout | TorchRollout],
-) -> nn.Module:
     values, others = agent.action_values(), list(agent.actor_inputs().values())
+    module: nn.Module
     if values is None:
-        return ShieldedActor(Shield(network, env, config, discrete=False, rollout=rollout))
-    policy = BestAt(network, values, others[0]) if others else Best(network, values)
-    shield = Shield(policy, env, config, discrete=True, rollout=rollout)
-    kind = ShieldedQuantiles if others else ShieldedValues
-    return kind(shield, network, values, values.axis)
+        module = ShieldedActor(Shield(network, env, config, discrete=False, rollout=rollout))
+    else:
+        acting = BestAt(network, values, others[0]) if others else Best(network, values)
+        shield = Shield(acting, env, config, discrete=True, rollout=rollout)
+        kind = ShieldedQuantiles if others else ShieldedValues
+        module = kind(shield, network, values, values.axis)
+    return module.to(next(network.parameters()).dtype).eval().requires_grad_(False)
