@@ -136,8 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         first = policies[0]
         tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]
         if parsed.picture:
-            config = first.evaluated.config
-            draw_trajectories(first.agent, config, parsed.seed, Path(parsed.picture))
+            draw_trajectories(first.agent, first.config, parsed.seed, Path(parsed.picture))
         if parsed.against:
             tables[0]["against"] = evaluate_against(parsed, first, console)
         if parsed.json:
@@ -145,10 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             several = {"policies": [{"checkpoint": path, **table} for path, table in named]}
             write_json(Path(parsed.json), tables[0] if len(tables) == 1 else several)
         if parsed.report:
-            device = choose_device(parsed.device)
-            pages = [policy.evaluated for policy in policies]
-            facts = {"seed": parsed.seed, "device": device, "more": more}
-            print(write_report(Path(parsed.report), pages, **facts))
+            facts = {"seed": parsed.seed, "device": choose_device(parsed.device), "more": more}
+            print(write_report(Path(parsed.report), policies, **facts))
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

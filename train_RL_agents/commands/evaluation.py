@@ -37,23 +37,16 @@ Results = list[Any] | ScenarioResults
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluatedPolicy:
-    """One policy of the command line after its evaluation.
+class EvaluatedPolicy(Evaluated):
+    """One policy of the command line after its evaluation as deployed.
 
     Attributes:
         agent: the policy.
-        evaluated: what came of it as deployed.
         shield: what its shield did; None without one.
     """
 
     agent: Agent | Baseline
-    evaluated: Evaluated
     shield: dict[str, Any] | None
-
-    @property
-    def results(self) -> Results:
-        """The rows."""
-        return self.evaluated.results
 
     def as_json(self) -> dict[str, Any]:
         """Return the tables as other programs read them."""
@@ -181,7 +174,7 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     if agent.stochastic:
         run(functools.partial(agent.act, mean=True), f"{title}, mean actions")
     name = f"{path}, shielded" if shield else path
-    return EvaluatedPolicy(agent, Evaluated(name, config, results, recording), shielded)
+    return EvaluatedPolicy(name, config, results, recording, agent, shielded)
 
 
 def _read(
@@ -207,7 +200,7 @@ def evaluate_against(
         CheckpointError: the policy is missing, damaged or of an unknown kind.
     """
     other, other_config = load_policy(arguments.against, choose_device(arguments.device))
-    config = dataclasses.replace(first.evaluated.config, stack_k=other_config.stack_k)
+    config = dataclasses.replace(first.config, stack_k=other_config.stack_k)
     others = played(evaluation_for(arguments, other, config), other.act, arguments.against)
     print_results(others, f"{other.name}, the same episodes", console)
     rows, other_rows = (
