@@ -117,11 +117,7 @@ class ScenarioConfig(Settings):
                 name,
                 "the map must be wider than twice start_margin and twice buoy_margin",
             )
-        self.require(
-            self.buoy_radius_min <= self.buoy_radius_max,
-            "buoy_radius_min",
-            f"must not exceed buoy_radius_max = {self.buoy_radius_max}",
-        )
+        self.require_order("buoy_radius_min", "buoy_radius_max")
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,16 @@ class Settings:
         value = operator.attrgetter(name)(self)
         require(condition, f"{type(self).__name__}.{name}", value, remedy)
 
+    def require_order(self, low: str, high: str, *, strict: bool = False) -> None:
+        """Refuse the value of the field ``low`` above that of ``high``; if strict, at it too.
+
+        Raises:
+            ConfigError: names the field ``low``.
+        """
+        first, last = getattr(self, low), getattr(self, high)
+        fits = first < last if strict else first <= last
+        self.require(fits, low, f"must {'be below' if strict else 'not exceed'} {high} = {last}")
+
 
 def check_ranges(group: Settings, *names: str) -> None:
     """Refuse ranges of a group that end before they begin.

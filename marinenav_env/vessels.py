@@ -120,11 +120,7 @@ class VesselConfig(Settings):
                 f"one step of dt {self.dt} s would more than stop a vessel of inertia {inertia:g}; "
                 "give less damping, a shorter dt or more mass",
             )
-        self.require(
-            self.min_thrust < self.max_thrust,
-            "min_thrust",
-            f"must be below max_thrust = {self.max_thrust}",
-        )
+        self.require_order("min_thrust", "max_thrust", strict=True)
 
     @property
     def top_speed(self) -> float:

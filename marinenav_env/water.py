@@ -33,11 +33,7 @@ class CurrentConfig(Settings):
 
     def check(self) -> None:
         """Refuse speeds without a range."""
-        self.require(
-            self.edge_speed_min <= self.edge_speed_max,
-            "edge_speed_min",
-            f"must not exceed edge_speed_max = {self.edge_speed_max}",
-        )
+        self.require_order("edge_speed_min", "edge_speed_max")
 
 
 @dataclass(frozen=True)

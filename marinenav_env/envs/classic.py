@@ -77,11 +77,7 @@ class MountainCarPhysics(Settings):
 
     def check(self) -> None:
         """Refuse a valley without room, and starts outside it."""
-        self.require(
-            self.min_position < self.max_position,
-            "min_position",
-            f"must be below max_position = {self.max_position}",
-        )
+        self.require_order("min_position", "max_position", strict=True)
         self.require(
             self.min_position <= self.start_low <= self.start_high <= self.max_position,
             "start_low",
