@@ -285,8 +285,10 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ('rows["action"] <= rows["closest"]', 'rows["action"] >= rows["closest"]'),
         ("(r8 - score.ahead_penalty * ahead)", "(r8 - score.overtaking_penalty * ahead)"),
     ),
+    ("train_RL_agents/evaluation/score.py", ("train_RL_agents/evaluation/test_safety.py",)): (
+        ("(gap > 0.0) & (gap <= self", "(gap <= self"),
+    ),
     ("train_RL_agents/evaluation/safety.py", ("train_RL_agents/evaluation/test_safety.py",)): (
-        ("(gap > 0.0) & (gap <= limit * score.length_m)", "gap <= limit * score.length_m"),
         ("gap <= nearest.clamp(min=0.0)", "gap <= 0.0"),
         ('torch.where(acted, action, rows["closest"])', "action"),
     ),

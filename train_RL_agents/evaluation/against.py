@@ -59,18 +59,16 @@ def _parts(
     every_world = torch.ones(result.measures.worlds)
     both = (outcomes.success & other.outcomes.success).double()
     arrived = (vessels["reached"] > 0) & (other.measures.vessels["reached"] > 0)
-    limits = {"vessel": score.near_miss, "buoy": score.near_miss_buoy}
 
     def of_vessels(values: Tensor, among: Tensor) -> Parts:
         kept = torch.where(among, values.double(), 0.0)
         return bootstrap.sums(world, kept), bootstrap.sums(world, among)
 
     everyone = torch.ones_like(arrived)
-    near = {}
-    for kind, limit in limits.items():
-        gap = vessels[f"gap_{kind}"]
-        missed = (gap > 0.0) & (gap <= limit * score.length_m)
-        near[f"near_miss_{kind}"] = of_vessels(missed, everyone)
+    near = {
+        f"near_miss_{kind}": of_vessels(score.near_misses(vessels[f"gap_{kind}"], kind), everyone)
+        for kind in score.near_miss_m
+    }
     furthest = score.grid_end * score.length_m
     return {
         "success": (outcomes.success.double(), every_world),

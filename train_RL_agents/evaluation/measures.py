@@ -189,7 +189,7 @@ def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float, score: Sc
     # Rounding leaves no gap larger than that at an end.
     gap = torch.minimum(least, torch.minimum(*ends)) - 2.0 * hull_radius
     end = torch.cat(ends) - 2.0 * hull_radius
-    near = (gap > 0.0) & (gap <= score.near_miss * score.length_m)
+    near = score.near_misses(gap, "vessel")
     sides = torch.cat((pairs.first, pairs.second)).unsqueeze(1).expand_as(end)
     alone = gap.new_full(last_row.shape, math.inf)
     return {
@@ -225,7 +225,7 @@ def _among_buoys(
         torch.where(there, distance - reach, math.inf)
         for distance in (torch.minimum(least, end), end)
     )
-    near = (gap > 0.0) & (gap <= score.near_miss_buoy * score.length_m)
+    near = score.near_misses(gap, "buoy")
     return {
         "gap_buoy": alone.index_copy(1, worlds, gap.amin(1)),
         "end_buoy": alone.index_copy(1, worlds, end.amin(1)),

@@ -48,14 +48,12 @@ def safety(measures: Measures, score: Score = V1) -> dict[str, Any]:
         "path_ratio": bootstrap.mean(world[reached], ratio).as_json(),
         "robot_energy": bootstrap.mean(world[reached], vessels["energy"][reached]).as_json(),
     }
-    limits = {"vessel": score.near_miss, "buoy": score.near_miss_buoy}
-    for kind, limit in limits.items():
+    for kind in score.near_miss_m:
         gap, near = vessels[f"gap_{kind}"], vessels[f"near_{kind}"]
-        missed = (gap > 0.0) & (gap <= limit * score.length_m)
         counted = bootstrap.ratio(bootstrap.sums(world, near), hours)
         numbers |= {
             f"collision_{kind}": collisions(measures, kind).as_json(),
-            f"near_miss_{kind}": share_of_vessels(missed),
+            f"near_miss_{kind}": share_of_vessels(score.near_misses(gap, kind)),
             f"near_miss_{kind}_per_hour": counted.as_json(),
             f"least_gap_{kind}": separation(world, gap, bootstrap, score),
         }

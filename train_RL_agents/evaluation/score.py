@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 
 @dataclass(frozen=True)
 class Score:
@@ -53,6 +55,16 @@ class Score:
     # distribution of the least separation
     grid_step: float = 0.05
     grid_end: float = 3.4
+
+    @property
+    def near_miss_m(self) -> dict[str, float]:
+        """The gaps up to which a ``vessel`` and a ``buoy`` are a near miss, m."""
+        lengths = {"vessel": self.near_miss, "buoy": self.near_miss_buoy}
+        return {kind: length * self.length_m for kind, length in lengths.items()}
+
+    def near_misses(self, gap: Tensor, kind: str) -> Tensor:
+        """Return which gaps [m] to a ``vessel`` or ``buoy`` are near misses; contacts are not."""
+        return (gap > 0.0) & (gap <= self.near_miss_m[kind])
 
 
 V1 = Score()

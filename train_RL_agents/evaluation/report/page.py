@@ -24,7 +24,7 @@ from marinenav_env.fields import plain
 from marinenav_env.files import write_atomically
 from train_RL_agents.evaluation.report import charts, robustness, seeds, tables, throughput
 from train_RL_agents.evaluation.report.evaluated import Evaluated
-from train_RL_agents.evaluation.report.playback import episodes_of, near_miss_limits
+from train_RL_agents.evaluation.report.playback import episodes_of
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
 from train_RL_agents.evaluation.score import V1
 from train_RL_agents.run.provenance import device_name, source_commit, source_diff, versions
@@ -232,7 +232,7 @@ def _data(policies: Sequence[Evaluated], figures: dict[str, go.Figure]) -> str:
         "colours": charts.COLOURS,
         "hull": hull,
         "range": env.perception.range,
-        "near": near_miss_limits(),
+        "near": V1.near_miss_m,
         "charts": {name: json.loads(figure.to_json()) for name, figure in figures.items()},
         "episodes": episodes_of(policies),
     }

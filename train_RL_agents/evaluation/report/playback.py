@@ -17,7 +17,6 @@ from marinenav_env.envs.observation import OBJECT_FEATURES
 from marinenav_env.render.geometry import water_velocity
 from marinenav_env.tracks import Tracks
 from train_RL_agents.evaluation.report.evaluated import Evaluated
-from train_RL_agents.evaluation.score import V1
 
 BUDGET = 3_500_000
 """Characters of all packed episodes of a page."""
@@ -168,12 +167,4 @@ def pack(array: np.ndarray) -> dict[str, Any]:
         "scale": largest / LARGEST,
         "shape": list(array.shape),
         "data": base64.b64encode(whole.tobytes()).decode(),
-    }
-
-
-def near_miss_limits() -> dict[str, float]:
-    """Return the gaps [m] up to which something counts as a near miss."""
-    return {
-        "vessel": V1.near_miss * V1.length_m,
-        "buoy": V1.near_miss_buoy * V1.length_m,
     }
