@@ -14,7 +14,6 @@ from marinenav_env.kernel import ops
 
 SPEC = ops.describe("marine")
 ROBOT_FIELDS = SPEC.fields("robot")
-WORLD_FIELDS = SPEC.fields("world")
 OUTCOME_FIELDS = SPEC.fields("outcome")
 STATS = SPEC.fields("stats")
 STAGE_FIELDS = SPEC.fields("stage")

@@ -32,7 +32,6 @@ def record_episodes(
     act: Policy,
     *,
     seed: int,
-    policy_dtype: torch.dtype = torch.float32,
     placed: bool = False,
 ) -> list[Episode]:
     """Record episodes whose files replay here and in the published simulator.
@@ -40,9 +39,8 @@ def record_episodes(
     Args:
         env: in float64 (or the files would not replay to the last digits), with one frame in an
             observation; its stages, and its limit, decide the scenarios.
-        act: the policy: observations [W, R] in, actions [W, R, 2] or [W, R] (int64) out.
+        act: the policy: observations [W, R] float32 in, actions [W, R, 2] or [W, R] (int64) out.
         seed: of the environment, for the files.
-        policy_dtype: of the observations that the policy gets.
         placed: whether the worlds stand ready; else they are reset first.
 
     Returns:
@@ -59,7 +57,7 @@ def record_episodes(
         raise ConfigError(f"stack_k = {env.stack_k}: make the environment with stack_k = 1")
 
     def usable(seen: Observation) -> Tensor:
-        action = act(Observation(*(part.to(policy_dtype) for part in seen)))
+        action = act(Observation(*(part.float() for part in seen)))
         if env.discrete:
             return action
         return torch.where(action.isfinite(), action, 0.0).clamp(-1.0, 1.0)

@@ -54,12 +54,12 @@ PATIENCE_S = 600.0
 KILLED, SURVIVED, ENDLESS = "killed", "survived", "killed by time"
 
 
-def stale(mutants: Iterable[Mutant] = MUTANTS, root: Path = ROOT) -> list[str]:
+def stale(mutants: Iterable[Mutant] = MUTANTS) -> list[str]:
     """Return the mutants whose text does not stand once in its file any more."""
     return [
         f"{mutant.file}: {mutant.before!r}"
         for mutant in mutants
-        if (root / mutant.file).read_text().count(mutant.before) != 1
+        if (ROOT / mutant.file).read_text().count(mutant.before) != 1
     ]
 
 
