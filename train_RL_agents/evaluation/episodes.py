@@ -146,6 +146,9 @@ class Evaluation:
         discrete: whether the policy gives action indices.
         device: of the environment and the policy.
         stack_k: decisions in an observation.
+
+    Attributes:
+        env: the environment, a world for each episode.
     """
 
     def __init__(
@@ -163,7 +166,7 @@ class Evaluation:
         self.stage_of_world = torch.repeat_interleave(
             torch.arange(len(self.stages)), torch.tensor(self.episodes)
         )
-        env = task_of(config)(
+        self.env = task_of(config)(
             len(self.stage_of_world),
             stages=self.stages,
             config=evaluation_config(config),
@@ -173,8 +176,8 @@ class Evaluation:
             first_world=FIRST_WORLD,
             stack_k=stack_k,
         )
-        env.set_stage(self.stage_of_world.to(env.device))
-        self._batch, self._row = Batch(env, seed=seed), watch_of(env.kernel_spec).row
+        self.env.set_stage(self.stage_of_world.to(self.env.device))
+        self._batch, self._row = Batch(self.env, seed=seed), watch_of(self.env.kernel_spec).row
 
     @property
     def worlds(self) -> int:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
-from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import labels_of
 from marinenav_env.kernel import ops
 from marinenav_env.render.geometry import scenes_of
 from marinenav_env.tracks import record_tracks
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
-from train_RL_agents.evaluation.episodes import FIRST_WORLD, LOOK_INTERVAL, evaluation_config
+from train_RL_agents.evaluation.episodes import LOOK_INTERVAL, Evaluation
 from train_RL_agents.evaluation.motion import FIELDS
 
 TRAJECTORIES = "trajectories.png"
@@ -37,17 +34,7 @@ def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) 
     from marinenav_env.render.figures import plot_scenes, save_figure
 
     stages = config.evaluation.stages
-    env = TASKS[config.task](
-        len(stages),
-        stages=stages,
-        config=evaluation_config(config.env),
-        discrete=agent.discrete,
-        device=agent.device,
-        seed=seed,
-        first_world=FIRST_WORLD,
-        stack_k=config.stack_k,
-    )
-    env.set_stage(torch.arange(len(stages), device=agent.device))
+    env = Evaluation.of_agent(agent, config, (1,) * len(stages), seed=seed).env
     limit = env.config.episode.max_steps
     tracks = record_tracks(env, agent.act, limit, look_interval=LOOK_INTERVAL)
     figure = plot_scenes(scenes_of(tracks, env.config), labels_of(stages))
