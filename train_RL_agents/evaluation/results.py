@@ -17,16 +17,8 @@ from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import safety
 from train_RL_agents.metrics.reductions import Mean, t_quantile, wilson_interval
 
-
-class Part(Protocol):
-    """Something known of every episode."""
-
-    def of_worlds(self, worlds: Tensor) -> Any:
-        """Return the same of the worlds [W] bool."""
-
-
-Parts = tuple[Part, ...]
-"""What a row is made of, of all episodes."""
+Parts = tuple[Any, ...]
+"""What a row is made of, of all episodes; `of_worlds` of each gives the same of some worlds."""
 
 
 class Row(Protocol):

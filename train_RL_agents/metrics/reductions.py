@@ -13,6 +13,7 @@ from scipy import special  # scipy.stats takes a second to import
 from torch import Tensor
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILE_NAMES = [f"p{round(100 * share):02d}" for share in QUANTILES]
 BINS = 32
 """Bins of the histogram of an array that brings no bins of its own."""
 
@@ -110,9 +111,9 @@ def _describe(flat: Tensor) -> Tensor:
 
 def _decode_description(values: list[float]) -> dict[str, Any]:
     mean, std, low, high = values[:4]
-    names = _quantile_names()
-    quantiles = dict(zip(names, values[4 : 4 + len(names)], strict=True))
-    counts = values[4 + len(names) :]
+    end = 4 + len(QUANTILE_NAMES)
+    quantiles = dict(zip(QUANTILE_NAMES, values[4:end], strict=True))
+    counts = values[end:]
     return {
         **{"mean": mean, "std": std, "min": low, "max": high},
         **quantiles,
@@ -151,7 +152,7 @@ def spread(low: float, high: float, counts: list[float]) -> dict[str, Any] | Non
         "max": low + width * (filled[-1] + 1),
         **{
             name: _histogram_quantile(low, width, counts, share * total)
-            for name, share in zip(_quantile_names(), QUANTILES, strict=True)
+            for name, share in zip(QUANTILE_NAMES, QUANTILES, strict=True)
         },
         "histogram": _histogram(low, high, counts),
     }
@@ -164,10 +165,6 @@ def _histogram_quantile(low: float, width: float, counts: list[float], rank: flo
             return low + width * (i + (rank - below) / count)
         below += count
     return low + width * len(counts)
-
-
-def _quantile_names() -> list[str]:
-    return [f"p{round(100 * share):02d}" for share in QUANTILES]
 
 
 def t_quantile(degrees: int) -> float:
