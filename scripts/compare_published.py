@@ -10,11 +10,11 @@ published weights in the published simulator.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.policies.comparison import ComparisonError, comparison_table
 
 FIGURES = Path(__file__).resolve().parents[1] / "tests/reference/published_success.json"
@@ -22,7 +22,7 @@ FIGURES = Path(__file__).resolve().parents[1] / "tests/reference/published_succe
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return 1 if a file cannot be compared."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = Parser(description=__doc__.partition("\n")[0])
     parser.add_argument("evaluations", type=Path, nargs="+", metavar="FOLDER|FILE")
     parser.add_argument("--against", metavar="AGENT", help="published algorithm (default: its own)")
     options = parser.parse_args(arguments)

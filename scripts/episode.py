@@ -21,6 +21,7 @@ from marinenav_env.episodes.replay import check
 from scripts.episodes.plot import PLOT, define_plot, plot
 from scripts.episodes.record import RECORD, define_record, record
 from train_RL_agents.commands.options import split_settings
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.evaluation.recorded import score_recorded
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
@@ -156,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status, see the commands.
     """
     style = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser = Parser(description=__doc__, formatter_class=style)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, (text, define) in COMMANDS.items():
         headline = text.partition("\n")[0]

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import plain
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
@@ -34,7 +35,7 @@ START = ("time", "commit", "versions", "device", "processes", "cpu_threads", "cp
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument(
         "run", type=Path, metavar="RUN", help="a run's folder, or a checkpoint of it"
     )

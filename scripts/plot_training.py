@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marinenav_env.render.figures import save_figure
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.metrics.curves import AXES, plot_runs, read_run
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -26,9 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0, or 2 if a run or the output is of no use.
     """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_DIR", help="run or sweep")
     parser.add_argument("--output", type=Path, required=True, help=f"{' '.join(PICTURES)}")
     parser.add_argument("--x", choices=AXES, default="steps", help="course of the runs")

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from scripts.episode import REPLAY, define_replay, replay
+from train_RL_agents.commands.parser import Parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay the files named on the command line; return the exit status."""
     style = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=REPLAY, formatter_class=style)
+    parser = Parser(description=REPLAY, formatter_class=style)
     define_replay(parser)
     return replay(parser.parse_args(arguments))
 

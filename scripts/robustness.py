@@ -21,6 +21,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
 from train_RL_agents.commands.evaluation import evaluate
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.run.checkpoint import CheckpointError
 
 
@@ -79,7 +80,7 @@ def _row(options: argparse.Namespace, path: str, settings: Sequence[str]) -> dic
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = Parser(description=__doc__.partition("\n")[0])
     parser.add_argument("--checkpoint", nargs="+", required=True, metavar="PATH")
     parser.add_argument("--stage", default="6", metavar="N", help="as evaluate.py's (default 6)")
     parser.add_argument(

@@ -21,7 +21,6 @@ from train_RL_agents.commands.parser import Parser
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.figures import draw_trajectories
-from train_RL_agents.evaluation.report.page import check_folder, read_records, write_report
 from train_RL_agents.run.checkpoint import CheckpointError
 
 RECORDS = {
@@ -129,8 +128,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         console = Console()
         if parsed.report:
-            check_folder(Path(parsed.report))
-        more = read_records(*(getattr(parsed, f"report_{name}") for name in RECORDS))
+            # Here, as in `evaluation.figures`: most evaluations write none.
+            from train_RL_agents.evaluation.report import page
+
+            page.check_folder(Path(parsed.report))
+            more = page.read_records(*(getattr(parsed, f"report_{name}") for name in RECORDS))
         check_together(parsed)
         policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
         first = policies[0]
@@ -145,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_json(Path(parsed.json), tables[0] if len(tables) == 1 else several)
         if parsed.report:
             facts = {"seed": parsed.seed, "device": choose_device(parsed.device), "more": more}
-            print(write_report(Path(parsed.report), policies, **facts))
+            print(page.write_report(Path(parsed.report), policies, **facts))
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -26,6 +26,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import load_config
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 
@@ -35,9 +36,7 @@ FIGURES = ("robot_steps_per_s", "gradient_samples_per_s", "samples_per_insert")
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 2], metavar="N")
     parser.add_argument("--agent", choices=list(AGENTS), default="AC-IQN")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")

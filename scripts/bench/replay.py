@@ -8,7 +8,6 @@ them alike; the figures are medians over the rounds, with the best round beside 
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from torch import Tensor
 from marinenav_env.envs.observation import Observation
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head, release_memory, timed
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
 from train_RL_agents.replay.sum_tree import SumTree, weight_of_priority
 
@@ -232,7 +232,7 @@ def show(rows: list[dict[str, object]], device: torch.device) -> None:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="write machine, versions and rows to this file")
     parser.add_argument("--quick", action="store_true", help="1e5 and 1e6 entries, fewer rounds")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

@@ -7,7 +7,6 @@ restarts. States, rewards and ends have to agree to the bit, observations as flo
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ import torch
 from marinenav_env.config import TaskConfig
 from marinenav_env.envs.classic import CLASSIC, ClassicEnv
 from marinenav_env.stepper import Stepper
+from train_RL_agents.commands.parser import Parser
 
 STEADY = 25
 """Decisions for which half of the worlds repeat an action: at random no car leaves the valley."""
@@ -111,7 +111,7 @@ def compare(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare every task; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("--decisions", type=int, default=1000, help="of each of the worlds")
     parser.add_argument("--worlds", type=int, default=100)
     options = parser.parse_args(arguments)

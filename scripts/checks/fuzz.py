@@ -26,6 +26,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from scripts.checks.fuzzing import configurations, files, interruptions
 from scripts.checks.fuzzing.outcomes import BAD, KINDS, Result, play_all
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.evaluation import episodes
 
 DECISION_LIMIT = 50
@@ -107,7 +108,7 @@ class Tally:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = Parser(description=__doc__.partition("\n")[0])
     for name, default in {"configurations": 10_000, "files": 1_000, "interruptions": 200}.items():
         parser.add_argument(
             f"--{name}", type=int, default=default, metavar="N", help="default %(default)s"

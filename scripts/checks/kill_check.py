@@ -35,6 +35,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.provenance import EVALUATION, RUN
@@ -218,7 +219,7 @@ def wait(process: int, deadline: float) -> int | None:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = Parser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--agent", choices=list(AGENTS), nargs="+", default=list(AGENTS), help="default: all"
     )

@@ -8,7 +8,6 @@ status: 0; 1 if a threshold is missed.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import gymnasium
 import torch
 
 from marinenav_env.envs.make import TASKS
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import training_env
 from train_RL_agents.evaluation.episodes import Evaluation
@@ -72,7 +72,7 @@ def learn(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train everything; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     tasks = [problem.task for problem in PROBLEMS]
     parser.add_argument("--tasks", nargs="+", choices=tasks, default=tasks)

@@ -7,7 +7,6 @@ their ratio. Exit status: 0; 1 if the median ratio is a fifth or more.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 import torch
 
+from train_RL_agents.commands.parser import Parser
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.watches import NavigationWatch
@@ -72,7 +72,7 @@ def measure(path: str, count: int) -> tuple[float, float]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("policy", help="a policy's file or folder")
     parser.add_argument("--episodes", type=int, default=1_000, help="of each stage")
     parser.add_argument("--repeats", type=int, default=5, help="evaluations")

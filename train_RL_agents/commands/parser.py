@@ -12,12 +12,12 @@ from marinenav_env.fields import nearest
 class Parser(argparse.ArgumentParser):
     """As argparse has it, but for the message where an option is unknown."""
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read the arguments; unknown ones end the program with status 2."""
-        namespace, unknown = self.parse_known_args(args, namespace)
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the arguments; unknown ones end the program with status 2, those of a command too."""
+        namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._remedy(unknown)}")
-        return namespace
+        return namespace, unknown
 
     def _remedy(self, unknown: Sequence[str]) -> str:
         """Return what to add to the message; nothing without an option among the arguments."""

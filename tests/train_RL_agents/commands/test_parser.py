@@ -1,7 +1,8 @@
-"""Training, evaluation, export and benchmark answer an unknown option with the nearest one."""
+"""Programs answer an unknown option with the nearest one."""
 
 import pytest
 
+from scripts import episode, replay_episode, robustness
 from scripts.bench import main as bench
 from train_RL_agents import evaluate, export, train
 
@@ -14,6 +15,9 @@ from train_RL_agents import evaluate, export, train
         (evaluate.main, ["--checkpoint", "x", "--episode-count", "3"], "--episodes"),
         (export.main, ["--checkpoint", "x", "--format", "onnx", "--outptu", "y"], "--output"),
         (bench.main, ["--quikc"], "--quick"),
+        (episode.main, ["plot", "file.json", "--outptu", "x"], "--output"),
+        (replay_episode.main, ["file.json", "--dytpe", "float32"], "--dtype"),
+        (robustness.main, ["--checkpoint", "x", "--json", "y", "--epsiodes", "3"], "--episodes"),
     ],
 )
 def test_an_unknown_option_is_answered_with_the_nearest(program, arguments, nearest, capsys):
