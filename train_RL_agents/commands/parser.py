@@ -13,7 +13,7 @@ class Parser(argparse.ArgumentParser):
     """As argparse has it, but for the message where an option is unknown."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read the arguments; unknown ones end the program with status 2, those of a command too."""
+        """Read the arguments, also of a command; unknown ones end the program with status 2."""
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._remedy(unknown)}")
