@@ -2,6 +2,7 @@
 
 import gc
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,25 @@ def available_devices() -> list[str]:
 def device(request: pytest.FixtureRequest) -> str:
     """Each available device in turn: "cpu", and "cuda" where there is one."""
     return request.param
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Check that a command ends with an error that holds the messages, and return its error."""
+
+    def check(main: Callable, arguments: list[str], *messages: str, status: int = 1) -> str:
+        capsys.readouterr()  # what was said before
+        try:
+            ended = main(arguments)
+        except SystemExit as ending:
+            ended = ending.code
+        said = capsys.readouterr().err
+        assert ended == status
+        for message in messages:
+            assert message in said
+        return said
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -54,11 +54,10 @@ def test_p_is_corrected_for_the_number_of_stages():
         ('{"stages": []}', ["--against", "SAC"], "the published policy has [(3, 0, 0, 30.0)"),
     ],
 )
-def test_what_cannot_be_compared_is_told(tmp_path, capsys, content, arguments, message):
+def test_what_cannot_be_compared_is_told(tmp_path, refused, content, arguments, message):
     if content is not None:
         (tmp_path / "evaluation.json").write_text(content)
-    assert compare_published.main([str(tmp_path), *arguments]) == 1
-    assert message in capsys.readouterr().err
+    refused(compare_published.main, [str(tmp_path), *arguments], message)
 
 
 def test_a_table_has_a_line_for_each_stage(tmp_path, capsys):
@@ -102,11 +101,9 @@ def test_the_results_page_shows_the_shipped_policies(folder):
         ({"episodes": 0}, r"stages[2].episodes is 0: give 1 or more"),
     ],
 )
-def test_a_row_of_no_use_is_named(tmp_path, capsys, change, message):
+def test_a_row_of_no_use_is_named(tmp_path, refused, change, message):
     table = json.loads((SHIPPED[0] / "evaluation.json").read_text())
     table["stages"][2] |= change
     (tmp_path / "evaluation.json").write_text(json.dumps(table))
-    assert compare_published.main([str(tmp_path), "--against", "SAC"]) == 1
-    told = capsys.readouterr().err
-    assert message in told
-    assert str(tmp_path / "evaluation.json") in told
+    place = str(tmp_path / "evaluation.json")
+    refused(compare_published.main, [str(tmp_path), "--against", "SAC"], message, place)

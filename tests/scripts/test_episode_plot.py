@@ -65,18 +65,17 @@ def test_video_moves(kind, short, tmp_path):
         (["--output", "x.gif", "--dpi", "99"], "--dpi is 99, which is for figures"),
     ],
 )
-def test_unusable_options_are_named(options, message, short, tmp_path, capsys, monkeypatch):
+def test_unusable_options_are_named(options, message, short, tmp_path, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert program.main(["plot", str(short), *options]) == 2
-    assert message in capsys.readouterr().err
+    refused(program.main, ["plot", str(short), *options], message, status=2)
     assert not list(tmp_path.glob("x.*"))
 
 
-def test_a_damaged_episode_is_named(tmp_path, capsys):
+def test_a_damaged_episode_is_named(tmp_path, refused):
     path = tmp_path / "damaged.json"
     path.write_text('{"env": {}}')
-    assert program.main(["plot", str(path), "--output", str(tmp_path / "x.png")]) == 2
-    assert "key 'robots' is missing" in capsys.readouterr().err
+    command = ["plot", str(path), "--output", str(tmp_path / "x.png")]
+    refused(program.main, command, "key 'robots' is missing", status=2)
 
 
 class Unfinished(Artist):
@@ -112,7 +111,7 @@ def test_a_failed_video_leaves_the_old_one(short, tmp_path, monkeypatch):
     assert sorted(tmp_path.iterdir()) == sorted([short, output])
 
 
-def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, capsys):
+def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, refused):
     common = ["plot", "--checkpoint", "baseline:goal-straight", "--limit", "30"]
 
     def drawn(*options):
@@ -125,10 +124,7 @@ def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, capsys):
     several = drawn("--stage", "1", "--stage", "2,0,0,20", "env.waves.height=0.2")
     assert several.shape != calm.shape
     assert drawn("--scenario", "singles").shape[0] > several.shape[0]
-    with pytest.raises(SystemExit, match="2"):
-        program.main(common[:1])
-    with pytest.raises(SystemExit, match="2"):
-        program.main(["plot", "x.json", "--stage", "1"])
-    output = ["--output", str(tmp_path / "x.gif")]
-    assert program.main([*common, *output, "--scenario", "singles"]) == 2
-    assert "a video shows one episode, not 9" in capsys.readouterr().err
+    refused(program.main, common[:1], status=2)
+    refused(program.main, ["plot", "x.json", "--stage", "1"], status=2)
+    video = [*common, "--output", str(tmp_path / "x.gif"), "--scenario", "singles"]
+    refused(program.main, video, "a video shows one episode, not 9", status=2)

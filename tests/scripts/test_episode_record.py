@@ -8,9 +8,13 @@ from scripts import episode as program
 from tests.train_RL_agents.policy_samples import save_policy
 
 
-def record(checkpoint, output, *options):
+def recording(checkpoint, output, *options):
     arguments = ["--checkpoint", str(checkpoint), "--output", str(output), "--limit", "40"]
-    return program.main(["record", *arguments, "--seed", "4", *options])
+    return ["record", *arguments, "--seed", "4", *options]
+
+
+def record(*arguments):
+    return program.main(recording(*arguments))
 
 
 @pytest.mark.parametrize("noise", ["--noise", "--no-noise"])
@@ -54,7 +58,7 @@ def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
         np.testing.assert_allclose(first, second, atol=1e-3)
 
 
-def test_a_shield_guards_the_policy(tmp_path, capsys):
+def test_a_shield_guards_the_policy(tmp_path, capsys, refused):
     checkpoint = tmp_path / "policy.pt"
     save_policy(checkpoint, "AC-IQN")
     assert record(checkpoint, tmp_path / "bare.json", "--no-noise") == 0
@@ -65,11 +69,11 @@ def test_a_shield_guards_the_policy(tmp_path, capsys):
     assert bare.robots["start"] == other.robots["start"]
     assert bare.robots["action_history"] != other.robots["action_history"]
     assert program.main(["replay", str(tmp_path / "guarded.json")]) == 0
-    assert record(checkpoint, tmp_path / "x.json", "--shield", "margin_m=-1") == 1
-    assert "margin_m" in capsys.readouterr().err
+    wrong = recording(checkpoint, tmp_path / "x.json", "--shield", "margin_m=-1")
+    refused(program.main, wrong, "margin_m")
 
 
-def test_bad_input(tmp_path, capsys):
+def test_bad_input(tmp_path, refused):
     checkpoint = tmp_path / "policy.pt"
     save_policy(checkpoint, "AC-IQN", stack_k=2)
     output = tmp_path / "x.json"
@@ -80,16 +84,16 @@ def test_bad_input(tmp_path, capsys):
         (checkpoint, ("--min-distance", "90"), "starts and goals lie at most"),
         (checkpoint, ("--robots", "0"), "Stage.robots is 0"),
     ):
-        assert record(path, output, *options) == 1
-        assert message in capsys.readouterr().err
+        refused(program.main, recording(path, output, *options), message)
         assert not output.exists()
     save_policy(checkpoint, "AC-IQN")
-    assert record(checkpoint, tmp_path / "no" / "x.json") == 1
-    assert "cannot be written" in capsys.readouterr().err
-    for options in (("--episodes", "0"), ("--stage", "7"), ("--episodes", "2")):
-        with pytest.raises(SystemExit, match="2"):
-            record(checkpoint, output, *options)
-    assert "is one file for 2 episodes: give a folder" in capsys.readouterr().err
+    refused(program.main, recording(checkpoint, tmp_path / "no" / "x.json"), "cannot be written")
+    for options, message in (
+        (("--episodes", "0"), "give 1 or more"),
+        (("--stage", "7"), "give 1 to 6 for a published stage"),
+        (("--episodes", "2"), "is one file for 2 episodes: give a folder"),
+    ):
+        refused(program.main, recording(checkpoint, output, *options), message, status=2)
 
 
 @pytest.mark.parametrize(
@@ -99,11 +103,11 @@ def test_bad_input(tmp_path, capsys):
         ({"vessel": {"max_thrust_rate": 500.0}}, "vessel.max_thrust_rate is 500.0"),
     ],
 )
-def test_files_that_would_not_replay_are_refused(tmp_path, capsys, env, name):
+def test_files_that_would_not_replay_are_refused(tmp_path, refused, env, name):
     checkpoint, output = tmp_path / "policy.pt", tmp_path / "x.json"
     save_policy(checkpoint, "AC-IQN", env=env)
-    assert record(checkpoint, output) == 1
-    assert f"{name}: the episode format has no place for it" in capsys.readouterr().err
+    message = f"{name}: the episode format has no place for it"
+    refused(program.main, recording(checkpoint, output), message)
     assert not output.exists()
 
 
@@ -126,19 +130,17 @@ def test_several_stages_and_scenarios(tmp_path, capsys):
     assert program.main(["replay", *map(str, files), str(tmp_path / "ho.json")]) == 0
 
 
-def test_worlds_that_files_do_not_hold(tmp_path, capsys):
+def test_worlds_that_files_do_not_hold(tmp_path, refused):
     checkpoint, output = tmp_path / "policy.pt", tmp_path / "x.json"
     save_policy(checkpoint, "AC-IQN")
-    assert record(checkpoint, output, "env.wind.speed=[3,3]") == 1
-    assert "wind.speed.0 is 3.0: the episode format has no place" in capsys.readouterr().err
-    assert record(checkpoint, output, "env.wind.sped=[3,3]") == 1
-    assert "unknown setting 'env.wind.sped'" in capsys.readouterr().err
-    assert record(checkpoint, output, "--scenario", "singels") == 1
-    assert "nearest name is 'singles'" in capsys.readouterr().err
+    for options, message in (
+        (["env.wind.speed=[3,3]"], "wind.speed.0 is 3.0: the episode format has no place"),
+        (["env.wind.sped=[3,3]"], "unknown setting 'env.wind.sped'"),
+        (["--scenario", "singels"], "nearest name is 'singles'"),
+    ):
+        refused(program.main, recording(checkpoint, output, *options), message)
     for options in (("--scenario", "HO", "--robots", "2"), ("--scenario", "HO", "--stage", "1")):
-        with pytest.raises(SystemExit, match="2"):
-            record(checkpoint, output, *options)
-    with pytest.raises(SystemExit, match="2"):
-        program.main(["replay", "x.json", "env.wind.speed=3"])
-    assert "is for record and plot" in capsys.readouterr().err
+        refused(program.main, recording(checkpoint, output, *options), status=2)
+    replay = ["replay", "x.json", "env.wind.speed=3"]
+    refused(program.main, replay, "is for record and plot", status=2)
     assert not output.exists()

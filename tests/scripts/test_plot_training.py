@@ -153,10 +153,9 @@ def test_unusable_runs_are_named(content, message, tmp_path, capsys):
         (["--output", "x.png", "--labels", "a", "b"], "--labels has 2 names for 1 runs"),
     ],
 )
-def test_unusable_options_are_named(options, message, run_dir, tmp_path, capsys, monkeypatch):
+def test_unusable_options_are_named(options, message, run_dir, tmp_path, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert plot_training.main([str(run_dir), *options]) == 2
-    assert message in capsys.readouterr().err
+    refused(plot_training.main, [str(run_dir), *options], message, status=2)
 
 
 def test_metrics_are_read_as_they_are_written(run_dir):

@@ -75,9 +75,8 @@ def test_other_files_are_refused(content, tmp_path):
         read_records(disturbed=[str(file)])
 
 
-def test_a_missing_policy_is_named(tmp_path, capsys):
+def test_a_missing_policy_is_named(tmp_path, refused):
     command = ["--checkpoint", "nowhere", *SMALL, "--json", str(tmp_path / "x.json")]
-    assert robustness.main(command) == 1
-    assert "nowhere" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        robustness.parse(["--checkpoint", "x", "--json", str(tmp_path / "no" / "x.json")])
+    refused(robustness.main, command, "nowhere")
+    command = ["--checkpoint", "x", "--json", str(tmp_path / "no" / "x.json")]
+    refused(robustness.parse, command, status=2)

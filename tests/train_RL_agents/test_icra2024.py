@@ -63,7 +63,7 @@ def test_another_task_and_another_tasks_settings_are_refused():
 
 
 @pytest.mark.parametrize("agent", ["IQN", "AC-IQN"])
-def test_train_then_evaluate(agent, tmp_path, capsys):
+def test_train_then_evaluate(agent, tmp_path, refused):
     run = tmp_path / "run"
     stages = "evaluation.stages=[[3,4,4,40]]"
     arguments = ["--task", "icra2024", "--agent", agent, "--output", str(run), *TINY, stages]
@@ -76,8 +76,7 @@ def test_train_then_evaluate(agent, tmp_path, capsys):
     assert evaluate.main(arguments) == 0
     (row,) = json.loads(output.read_text())["stages"]
     assert (row["robots"], row["vortices"], row["episodes"]) == (3, 4, 2)
-    capsys.readouterr()
-    assert evaluate.main(["--checkpoint", str(run), "--scenario", "imazu-01"]) == 1
-    assert "scenarios are of the task 'marine'" in capsys.readouterr().err
-    assert episode.main(["record", "--checkpoint", str(run), "--output", str(tmp_path)]) == 1
-    assert "policy of the task 'icra2024'" in capsys.readouterr().err
+    scenario = ["--checkpoint", str(run), "--scenario", "imazu-01"]
+    refused(evaluate.main, scenario, "scenarios are of the task 'marine'")
+    record = ["record", "--checkpoint", str(run), "--output", str(tmp_path)]
+    refused(episode.main, record, "policy of the task 'icra2024'")

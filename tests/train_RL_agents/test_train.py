@@ -198,28 +198,24 @@ def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypa
     assert (record["seed"], record["config"]["total_steps"]) == (9, 60)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, refused):
     (tmp_path / "file").write_text("")
-    assert train.main(["--output", str(tmp_path / "file" / "run"), *SHORT]) == 1
-    error = capsys.readouterr().err
-    assert "is no folder to write to: give another one with --output" in error
+    message = "is no folder to write to: give another one with --output"
+    refused(train.main, ["--output", str(tmp_path / "file" / "run"), *SHORT], message)
 
 
-def test_records_without_a_checkpoint_are_kept(tmp_path, capsys):
+def test_records_without_a_checkpoint_are_kept(tmp_path, refused):
     (tmp_path / "run.json").write_text('{"config": {}, "starts": []}')
     (tmp_path / "metrics.jsonl").write_text('{"mode": "train", "step": 6}\n')
-    assert train.main(["--output", str(tmp_path), *TINY]) == 1
-    assert "holds a run" in capsys.readouterr().err
-    assert train.main(["--resume", str(tmp_path)]) == 1
-    assert "no checkpoint under" in capsys.readouterr().err
+    refused(train.main, ["--output", str(tmp_path), *TINY], "holds a run")
+    refused(train.main, ["--resume", str(tmp_path)], "no checkpoint under")
     assert (tmp_path / "metrics.jsonl").stat().st_size > 0
 
 
-def test_a_folder_with_checkpoints_of_another_run_is_refused(tmp_path, finished, capsys):
+def test_a_folder_with_checkpoints_of_another_run_is_refused(tmp_path, finished, refused):
     shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
     before = sorted(path.name for path in tmp_path.rglob("*"))
-    assert train.main(["--output", str(tmp_path), *TINY]) == 1
-    assert "which holds a run" in capsys.readouterr().err
+    refused(train.main, ["--output", str(tmp_path), *TINY], "which holds a run")
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 
@@ -245,20 +241,17 @@ def test_a_run_with_one_evaluation_says_so():
     "option",
     [["--seed", "9"], ["--output", "other"], ["--agent", "DQN"], ["worlds=5", "threads=1"]],
 )
-def test_resume_refuses_options_by_name(capsys, option):
-    with pytest.raises(SystemExit):
-        train.parse(["--resume", "run", *option])
-    assert f"--resume takes no {option[0]}:" in capsys.readouterr().err
+def test_resume_refuses_options_by_name(refused, option):
+    refused(train.parse, ["--resume", "run", *option], f"--resume takes no {option[0]}:", status=2)
 
 
-def test_resume_takes_the_threads_of_the_machine(tmp_path, finished, monkeypatch, capsys):
+def test_resume_takes_the_threads_of_the_machine(tmp_path, finished, monkeypatch, refused):
     folder, taken = shutil.copytree(finished, tmp_path / "run"), []
     (folder / "evaluation.json").unlink()
     monkeypatch.setattr(train, "train_one", lambda config, *_: taken.append(config))
     assert train.main(["--resume", str(folder), "threads=1"]) == 0
     assert (taken[0].threads, taken[0].worlds) == (1, 6)
-    assert train.main(["--resume", str(folder), "threads=few"]) == 1
-    assert "threads is 'few'" in capsys.readouterr().err
+    refused(train.main, ["--resume", str(folder), "threads=few"], "threads is 'few'")
 
 
 @pytest.mark.parametrize("sweep", [False, True])
@@ -314,12 +307,12 @@ def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun)
         (["worlds=1e6", "total_steps=1e7", "updates.batch_size=99"], r"worlds is 1000000: .* GiB"),
     ],
 )
-def test_errors_come_before_work(tmp_path, monkeypatch, capsys, arguments, message):
+def test_errors_come_before_work(tmp_path, monkeypatch, refused, arguments, message):
     if "cuda" in arguments and torch.cuda.is_available():
         arguments = ["--device", "cuda", "device=cpu", "agent=PPO"]
         message = "agent is 'PPO'"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(memory, "free_bytes", lambda device: 2**31)
-    assert train.main([*([] if "--resume" in arguments else SHORT), *arguments]) == 1
-    assert re.search(message, capsys.readouterr().err)
+    short = [] if "--resume" in arguments else SHORT
+    assert re.search(message, refused(train.main, [*short, *arguments]))
     assert not list(tmp_path.rglob("*.pt"))

@@ -60,14 +60,11 @@ class TestPolicies:
         assert found["robot_steps_per_s"] > 0
         assert found["shield"]["horizon_s"] == 1.0
 
-    def test_what_cannot_be_measured_is_named(self, capsys):
-        assert main.main(["--modes", "inference", "--policies", "baseline:none"]) == 2
-        assert "baseline is 'none'" in capsys.readouterr().err
-        assert main.main(["--modes", "inference", "--policies", "nowhere"]) == 2
-        assert "nowhere" in capsys.readouterr().err
-        with pytest.raises(SystemExit):
-            main.main(["--shield"])
-        assert "--shield guards --policies" in capsys.readouterr().err
+    def test_what_cannot_be_measured_is_named(self, refused):
+        acting = ["--modes", "inference", "--policies"]
+        refused(main.main, [*acting, "baseline:none"], "baseline is 'none'", status=2)
+        refused(main.main, [*acting, "nowhere"], "nowhere", status=2)
+        refused(main.main, ["--shield"], "--shield guards --policies", status=2)
 
 
 class TestCommandLine:
@@ -159,12 +156,10 @@ class TestCommandLine:
         options = main.parse(["--repeats", "2"])
         assert main.efforts(options)[1] == Effort(2, main.FULL_TRAINING.seconds)
 
-    def test_below_min_rate(self, capsys):
+    def test_below_min_rate(self, refused):
         arguments = ["--quick", "--modes", "step", "--worlds", "1", "--resets", "none"]
-        assert main.main([*arguments, "--cores", "0", "--min-rate", "1e15"]) == 1
-        message = capsys.readouterr().err
-        assert "mode step reaches" in message
-        assert "--min-rate 1,000,000,000,000,000" in message
+        arguments += ["--cores", "0", "--min-rate", "1e15"]
+        refused(main.main, arguments, "mode step reaches", "--min-rate 1,000,000,000,000,000")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -174,9 +169,8 @@ class TestCommandLine:
             (["--min-distance", "100"], "min_distance_m is 100"),
         ],
     )
-    def test_bad_option(self, arguments, message, capsys):
-        assert main.main(["--quick", "--modes", "step", *arguments]) == 2
-        assert message in capsys.readouterr().err
+    def test_bad_option(self, arguments, message, refused):
+        refused(main.main, ["--quick", "--modes", "step", *arguments], message, status=2)
 
     @pytest.mark.parametrize(
         ("option", "value", "message"),
@@ -188,18 +182,13 @@ class TestCommandLine:
             ("--seconds", "0", "0.0: give a number above 0"),
         ],
     )
-    def test_number_out_of_range(self, option, value, message, capsys):
-        with pytest.raises(SystemExit):
-            main.parse([option, value])
-        said = capsys.readouterr().err
-        assert f"argument {option}" in said
-        assert message in said
+    def test_number_out_of_range(self, option, value, message, refused):
+        refused(main.parse, [option, value], f"argument {option}", message, status=2)
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-    def test_no_gpu(self, capsys):
+    def test_no_gpu(self, refused):
         begun = time.monotonic()
-        assert main.main(["--device", "cuda"]) == 2
-        assert "no CUDA device" in capsys.readouterr().err
+        refused(main.main, ["--device", "cuda"], "no CUDA device", status=2)
         assert time.monotonic() - begun < 5
 
     def test_covers_all_that_is_asked_for(self):

@@ -47,11 +47,8 @@ def test_the_script_measures_one_and_two(tmp_path, capsys):
         (["--repeats", "0"], "from 1"),
     ],
 )
-def test_what_is_of_no_use_is_refused_before_any_training(capsys, arguments, message):
-    with pytest.raises(SystemExit) as raised:
-        processes.main(arguments)
-    assert raised.value.code == 2
-    assert message in capsys.readouterr().err
+def test_what_is_of_no_use_is_refused_before_any_training(refused, arguments, message):
+    refused(processes.main, arguments, message, status=2)
 
 
 def test_a_training_that_fails_is_told(monkeypatch):

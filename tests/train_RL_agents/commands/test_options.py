@@ -31,10 +31,9 @@ def test_settings_of_the_environment_are_told_from_those_of_a_shield():
 
 
 @pytest.mark.parametrize("text", ["7", "0", "5,0,4", "5,0,4,x", "0,0,0,30", "1.5,0,0,30", ""])
-def test_stages_that_are_refused(text, capsys):
-    with pytest.raises(SystemExit):
-        evaluate.parse([*POLICY, "--stage", text])
-    assert "give 1 to 6 for a published stage, or robots,vortices" in capsys.readouterr().err
+def test_stages_that_are_refused(text, refused):
+    message = "give 1 to 6 for a published stage, or robots,vortices"
+    refused(evaluate.parse, [*POLICY, "--stage", text], message, status=2)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +44,8 @@ def test_stages_that_are_refused(text, capsys):
         (["--stage", "40,0,0,50"], "40 robots do not fit the map"),
     ],
 )
-def test_worlds_that_are_refused(options, message, capsys):
-    assert evaluate.main([*POLICY, *options]) == 1
-    assert message in capsys.readouterr().err
+def test_worlds_that_are_refused(options, message, refused):
+    refused(evaluate.main, [*POLICY, *options], message)
 
 
 def test_they_change_what_is_evaluated(tmp_path):
@@ -82,7 +80,5 @@ def test_what_they_mean_to_a_training():
     assert name == 'scenarios.set="7"'  # a name, where 7 alone is a number
 
 
-def test_a_resumed_run_takes_none(capsys):
-    with pytest.raises(SystemExit):
-        train.parse(["--resume", "run", "--stage", "1"])
-    assert "--resume takes no --stage" in capsys.readouterr().err
+def test_a_resumed_run_takes_none(refused):
+    refused(train.parse, ["--resume", "run", "--stage", "1"], "--resume takes no --stage", status=2)

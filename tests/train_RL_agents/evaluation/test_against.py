@@ -85,13 +85,13 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert evaluate.main([*arguments, str(output), *missing]) == 1
 
 
-def test_policies_of_two_tasks_are_refused_before_any_work(tmp_path, monkeypatch, capsys):
+def test_policies_of_two_tasks_are_refused_before_any_work(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(evaluate, "evaluate", None)
     first, second = str(tmp_path / "first.pt"), str(tmp_path / "second.pt")
     save_policy(tmp_path / "first.pt", "IQN")
     save_policy(tmp_path / "second.pt", "IQN", task="icra2024")
     for together in ([first, "--against", second], [first, second], ["baseline:orca", second]):
-        assert evaluate.main(["--checkpoint", *together]) == 1
-        assert f"task of {second} is 'icra2024', that of" in capsys.readouterr().err
-    assert evaluate.main(["--checkpoint", second, "--report", str(tmp_path / "report")]) == 1
-    assert "--report knows the vessels of 'marine' only" in capsys.readouterr().err
+        message = f"task of {second} is 'icra2024', that of"
+        refused(evaluate.main, ["--checkpoint", *together], message)
+    report = ["--checkpoint", second, "--report", str(tmp_path / "report")]
+    refused(evaluate.main, report, "--report knows the vessels of 'marine' only")

@@ -242,11 +242,10 @@ def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
         ("IQN", ["--cvar", "1.5"], "cvar is 1.5: give 1.0 or less"),
     ],
 )
-def test_a_risk_level_that_cannot_be_set(tmp_path, capsys, name, options, message):
+def test_a_risk_level_that_cannot_be_set(tmp_path, refused, name, options, message):
     save_policy(tmp_path / "policy.pt", name)
-    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--episodes", "1"]
-    assert evaluate.main([*arguments, *options]) == 1
-    assert re.search(message, capsys.readouterr().err)
+    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--episodes", "1", *options]
+    assert re.search(message, refused(evaluate.main, arguments))
 
 
 def test_the_risk_level_of_the_training_is_accepted(tmp_path, monkeypatch):
@@ -263,14 +262,13 @@ def test_the_risk_level_of_the_training_is_accepted(tmp_path, monkeypatch):
     [(None, "no checkpoint|no file"), (b"rubbish", "damaged"), (b"", "damaged")],
 )
 @pytest.mark.parametrize("name", ["weights.npz", "weights.pt"])
-def test_files_without_a_policy(tmp_path, capsys, name, content, message):
+def test_files_without_a_policy(tmp_path, refused, name, content, message):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(CheckpointError, match=message):
         load_policy(path)
-    assert evaluate.main(["--checkpoint", str(path)]) == 1
-    assert capsys.readouterr().err.startswith("error: ")
+    assert refused(evaluate.main, ["--checkpoint", str(path)]).startswith("error: ")
 
 
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "SAC", "DQN"])
@@ -306,8 +304,7 @@ def test_actions_that_are_not_finite_end_an_evaluation(monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["--json", "--picture"])
-def test_a_missing_folder_is_told_before_the_work(tmp_path, capsys, option):
+def test_a_missing_folder_is_told_before_the_work(tmp_path, refused, option):
     path = str(tmp_path / "missing" / "out")
-    with pytest.raises(SystemExit):
-        evaluate.parse(["--checkpoint", "any", option, path])
-    assert f"{option} is {path!r}: its folder is missing" in capsys.readouterr().err
+    message = f"{option} is {path!r}: its folder is missing"
+    refused(evaluate.parse, ["--checkpoint", "any", option, path], message, status=2)

@@ -274,30 +274,29 @@ def spoiled(form):
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_file_that_differs_from_its_checkpoint_is_not_written(
-    tmp_path, capsys, monkeypatch, kind
+    tmp_path, refused, monkeypatch, kind
 ):
     path, output = tmp_path / "policy.pt", tmp_path / "out"
     save_policy(path, "DQN")
     output.write_text("as it was")
     monkeypatch.setitem(FORMATS, kind, spoiled(FORMATS[kind]))
     arguments = ["--checkpoint", str(path), "--format", kind, "--output", str(output)]
-    assert export.main(arguments) == 1
-    assert "the exported DQN is off by " in capsys.readouterr().err
+    refused(export.main, arguments, "the exported DQN is off by ")
     assert output.read_text() == "as it was"
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path, capsys):
+def test_weights_that_are_not_finite_are_refused(tmp_path, refused):
     path = tmp_path / "policy.pt"
     save_policy(path, "DQN")
     state = torch.load(path, weights_only=True)
     state["model"]["networks"]["average.output_layer.bias"][3] = float("nan")
     torch.save(state, path)
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 1
-    assert "weights that are not finite" in capsys.readouterr().err
+    arguments = ["--checkpoint", str(path), "--format", "torchscript"]
+    refused(export.main, arguments, "weights that are not finite")
     assert [entry.name for entry in tmp_path.iterdir()] == ["policy.pt"]
 
 
-def test_bad_input(tmp_path, capsys, monkeypatch):
+def test_bad_input(tmp_path, refused, monkeypatch):
     good = tmp_path / "policy.pt"
     save_policy(good, "DQN")
     (tmp_path / "damaged.pt").write_bytes(good.read_bytes()[:1000])
@@ -310,20 +309,17 @@ def test_bad_input(tmp_path, capsys, monkeypatch):
         (good.name, "policy.pt/x.pt", "cannot be written"),
     ):
         arguments = ["--checkpoint", str(tmp_path / checkpoint), "--format", "torchscript"]
-        assert export.main([*arguments, "--output", str(tmp_path / output)]) == 1
-        error = capsys.readouterr().err
-        assert error.startswith("error: ")
-        assert message in error
+        arguments += ["--output", str(tmp_path / output)]
+        assert refused(export.main, arguments, message).startswith("error: ")
 
     def no_space(path, write):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(export, "write_atomically", no_space)
-    assert export.main(["--checkpoint", str(good), "--format", "torchscript"]) == 1
-    assert "cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
+    message = "cannot be written: [Errno 28] No space left on device"
+    refused(export.main, ["--checkpoint", str(good), "--format", "torchscript"], message)
 
 
-def test_an_unknown_format_is_refused(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        export.main(["--checkpoint", "x.pt", "--format", "tensorrt"])
-    assert "invalid choice: 'tensorrt'" in capsys.readouterr().err
+def test_an_unknown_format_is_refused(refused):
+    arguments = ["--checkpoint", "x.pt", "--format", "tensorrt"]
+    refused(export.main, arguments, "invalid choice: 'tensorrt'", status=2)

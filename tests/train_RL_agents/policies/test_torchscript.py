@@ -75,7 +75,7 @@ def test_the_risk_level_inside_an_export_is_applied_once(tmp_path, average, frac
     assert not acting_alike(own, deployed)
 
 
-def test_a_risk_level_inside_an_export_stays(tmp_path, capsys):
+def test_a_risk_level_inside_an_export_stays(tmp_path, refused):
     path = tmp_path / "policy.pt"
     save_policy(path, "IQN", algorithm=RISK, evaluation={"stages": [[1, 0, 0, 30.0]]})
     assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
@@ -85,8 +85,7 @@ def test_a_risk_level_inside_an_export_stays(tmp_path, capsys):
         (["--cvar", "0.5"], "cvar is 0.5: the exported network acts under 0.2"),
         (["--no-adaptive-cvar"], "adaptive_cvar is False: the exported network acts under True"),
     ):
-        assert evaluate.main([*arguments, *option]) == 1
-        assert message in capsys.readouterr().err
+        refused(evaluate.main, [*arguments, *option], message)
 
 
 def test_an_export_without_the_level_inside_acts_as_before(tmp_path):
@@ -146,7 +145,7 @@ def test_a_description_of_another_agent_is_refused(tmp_path):
         load_policy(tmp_path / "odd.pt")
 
 
-def test_other_networks_and_damaged_files_are_refused(tmp_path, capsys):
+def test_other_networks_and_damaged_files_are_refused(tmp_path, refused):
     other = tmp_path / "other.pt"
     torch.jit.script(torch.nn.Linear(7, 2)).save(str(other))
     with pytest.raises(CheckpointError, match="acts like no agent"):
@@ -157,8 +156,8 @@ def test_other_networks_and_damaged_files_are_refused(tmp_path, capsys):
     other.write_bytes(content)
     with pytest.raises(CheckpointError, match="damaged"):
         load_policy(other)
-    assert evaluate.main(["--checkpoint", str(other), "--episodes", "1"]) == 1
-    assert capsys.readouterr().err.startswith("error: ")
+    arguments = ["--checkpoint", str(other), "--episodes", "1"]
+    assert refused(evaluate.main, arguments).startswith("error: ")
 
 
 @pytest.mark.parametrize("name", ["AC-IQN", "SAC", "IQN"])

@@ -144,15 +144,12 @@ def test_a_run_lives_without_its_records(tmp_path, monkeypatch, finished, capsys
     assert len(json.loads((folder / "run.json").read_text())["starts"]) == 1
 
 
-def test_a_damaged_record_of_a_sweep_names_the_way_out(tmp_path, capsys):
+def test_a_damaged_record_of_a_sweep_names_the_way_out(tmp_path, refused):
     damage(tmp_path / "sweep.json")
-    assert train.main(["--resume", str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert f"'{tmp_path}/sweep.json' is damaged" in told
-    assert f"--resume each folder {tmp_path}/seed_*" in told
+    told = (f"'{tmp_path}/sweep.json' is damaged", f"--resume each folder {tmp_path}/seed_*")
+    refused(train.main, ["--resume", str(tmp_path)], *told)
     (tmp_path / "sweep.json").write_text('{"seeds": [], "config": {}}')
-    assert train.main(["--resume", str(tmp_path)]) == 1
-    assert "no seeds" in capsys.readouterr().err
+    refused(train.main, ["--resume", str(tmp_path)], "no seeds")
 
 
 def test_what_a_signal_did_is_told_in_spite_of_records_that_cannot_be_written(

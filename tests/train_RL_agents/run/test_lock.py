@@ -68,7 +68,7 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch, capsys):
     assert "cannot be locked ([Errno 95]" in capsys.readouterr().err
 
 
-def test_resume_of_a_running_run_is_refused(tmp_path, capsys):
+def test_resume_of_a_running_run_is_refused(tmp_path, refused):
     running = subprocess.Popen(
         command(tmp_path, "total_steps=10_000_000"), env=environment(), stderr=subprocess.DEVNULL
     )
@@ -80,8 +80,7 @@ def test_resume_of_a_running_run_is_refused(tmp_path, capsys):
             assert running.poll() is None
         newest = checkpoint.newest(tmp_path)
         for place in (tmp_path, tmp_path / "checkpoints", newest):
-            assert train.main(["--resume", str(place)]) == 1
-            assert f"is in use by process {running.pid}" in capsys.readouterr().err
+            refused(train.main, ["--resume", str(place)], f"is in use by process {running.pid}")
     finally:
         running.kill()
         running.wait()

@@ -68,8 +68,7 @@ def test_what_is_refused_before_any_work(overrides, message):
         stages(*QUARTER, *overrides)
 
 
-def test_the_command_refuses_too(tmp_path, capsys):
+def test_the_command_refuses_too(tmp_path, refused):
     arguments = ["--output", str(tmp_path / "run"), *TINY, "worlds=12", "scenarios.share=0.25"]
-    assert train.main([*arguments, "scenarios.set=nowhere"]) == 1
-    assert "scenario is 'nowhere'" in capsys.readouterr().err
+    refused(train.main, [*arguments, "scenarios.set=nowhere"], "scenario is 'nowhere'")
     assert not (tmp_path / "run" / "checkpoints").exists()

@@ -142,17 +142,17 @@ def test_success_is_as_expected(name, stage, count, low, high, monkeypatch):
     assert low <= success(name, PUBLISHED_STAGES[stage], count, monkeypatch) <= high
 
 
-def test_a_baseline_is_a_policy_on_the_command_line(monkeypatch, capsys):
+def test_a_baseline_is_a_policy_on_the_command_line(monkeypatch, capsys, refused):
     monkeypatch.setattr(episodes, "DECISION_LIMIT", 3)
     arguments = ["--checkpoint", "baseline:orca", "--against", "baseline:sb-mpc", "--episodes", "2"]
     assert evaluate.main(arguments) == 0
     assert "against baseline:sb-mpc" in capsys.readouterr().out
-    assert evaluate.main(["--checkpoint", "baseline:orka"]) == 1
-    assert "baseline is 'orka': choose one of goal-straight, apf" in capsys.readouterr().err
-    assert evaluate.main(["--checkpoint", "baseline:orca", "--cvar", "0.5"]) == 1
-    assert "a baseline has no such setting" in capsys.readouterr().err
-    assert evaluate.main(["--checkpoint", "baseline:orca", "env.vessel=otter"]) == 1
-    assert "vessel is 'otter': baseline 'orca' knows" in capsys.readouterr().err
+    for policy, message in (
+        (["baseline:orka"], "baseline is 'orka': choose one of goal-straight, apf"),
+        (["baseline:orca", "--cvar", "0.5"], "a baseline has no such setting"),
+        (["baseline:orca", "env.vessel=otter"], "vessel is 'otter': baseline 'orca' knows"),
+    ):
+        refused(evaluate.main, ["--checkpoint", *policy], message)
 
 
 @pytest.mark.parametrize("discrete", [False, True])

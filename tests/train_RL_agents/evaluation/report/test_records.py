@@ -105,18 +105,16 @@ def test_sections(sweeps):
         ),
     ],
 )
-def test_what_is_refused_before_any_work(options, message, tmp_path, capsys, monkeypatch):
+def test_what_is_refused_before_any_work(options, message, tmp_path, refused, monkeypatch):
     monkeypatch.setattr(evaluate, "evaluate", None)
     monkeypatch.chdir(tmp_path)
     useless = tmp_path / "useless" / EVALUATION
     useless.parent.mkdir()
     useless.write_text('{"stages": [{"robots": 3}]}')
     command = ["--checkpoint", "baseline:orca", "--report", str(tmp_path), *options]
-    assert evaluate.main(command) == 1
-    assert message in capsys.readouterr().err
+    refused(evaluate.main, command, message)
 
 
-def test_records_without_a_page_are_refused(capsys):
-    with pytest.raises(SystemExit):
-        evaluate.parse(["--checkpoint", "baseline:orca", "--report-runs", "runs/A"])
-    assert "goes with --report" in capsys.readouterr().err
+def test_records_without_a_page_are_refused(refused):
+    command = ["--checkpoint", "baseline:orca", "--report-runs", "runs/A"]
+    refused(evaluate.parse, command, "goes with --report", status=2)

@@ -258,20 +258,17 @@ def test_one_command_writes_the_page_of_several_policies(tmp_path, capsys):
     assert "seed of the episodes" in Reader(text).cells
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path, capsys, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path, refused, monkeypatch):
     monkeypatch.setattr(evaluate, "evaluate", None)
     (tmp_path / "file").write_text("")
     command = ["--checkpoint", "baseline:orca", "--report", str(tmp_path / "file")]
-    assert evaluate.main(command) == 1
-    assert "--report" in capsys.readouterr().err
+    refused(evaluate.main, command, "--report")
 
 
 @pytest.mark.parametrize("name", ["against", "picture"])
-def test_several_policies_are_refused_where_one_is_meant(name, capsys):
+def test_several_policies_are_refused_where_one_is_meant(name, refused):
     command = ["--checkpoint", "baseline:orca", "baseline:sb-mpc", f"--{name}", "baseline:orca"]
-    with pytest.raises(SystemExit):
-        evaluate.parse(command)
-    assert "one --checkpoint" in capsys.readouterr().err
+    refused(evaluate.parse, command, "one --checkpoint", status=2)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")

@@ -259,7 +259,7 @@ def test_a_blind_policy_stops_hitting_buoys(short_evaluations):
     assert report["decisions"] == kept.measures.vessels["time"].sum() / 0.5
 
 
-def test_evaluate_takes_a_shield(tmp_path, capsys, short_evaluations):
+def test_evaluate_takes_a_shield(tmp_path, capsys, refused, short_evaluations):
     save_policy(tmp_path / "policy.pt", "DQN")
     path = str(tmp_path / "policy.pt")
     arguments = ["--checkpoint", path, "--episodes", "1", "--shield"]
@@ -267,8 +267,7 @@ def test_evaluate_takes_a_shield(tmp_path, capsys, short_evaluations):
     assert '"margin_m": 0.4' in (tmp_path / "out.json").read_text()
     assert "without a safe plan" in capsys.readouterr().out
     for setting in ("margin=1", "margin_m=-1", "hold_s=3"):
-        assert evaluate.main([*arguments, setting]) == 1
-        assert setting.split("=")[0] in capsys.readouterr().err
+        refused(evaluate.main, [*arguments, setting], setting.split("=")[0])
 
 
 def scene(name, **settings):
@@ -300,7 +299,7 @@ def test_a_scenario_in_which_vessels_look_like_buoys_is_refused(tmp_path, settin
 
 
 @pytest.mark.parametrize("command", [evaluate.main, episode.main])
-def test_commands_refuse_such_a_scenario(tmp_path, capsys, command):
+def test_commands_refuse_such_a_scenario(tmp_path, refused, command):
     save_policy(tmp_path / "policy.pt", "DQN")
     path = tmp_path / "odd.yaml"
     path.write_text(
@@ -309,8 +308,7 @@ def test_commands_refuse_such_a_scenario(tmp_path, capsys, command):
     )
     before = ["record", "--output", str(tmp_path)] if command is episode.main else []
     policy = ["--checkpoint", str(tmp_path / "policy.pt"), "--scenario", str(path)]
-    assert command([*before, *policy, "--episodes", "1", "--shield"]) == 1
-    assert "scenario 'odd'" in capsys.readouterr().err
+    refused(command, [*before, *policy, "--episodes", "1", "--shield"], "scenario 'odd'")
 
 
 def test_policies_with_a_memory_are_refused(tmp_path):
