@@ -2,6 +2,9 @@
 
 import gc
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +80,20 @@ def available_devices() -> list[str]:
     build_info = ROOT / "marinenav_env" / "_build_info.json"
     built = build_info.exists() and json.loads(build_info.read_text())["cuda"]
     return ["cpu", "cuda"] if built and torch.cuda.is_available() else ["cpu"]
+
+
+def run_python(folder: Path, *arguments: str | Path, **variables: str) -> str:
+    """Run Python in a folder with the packages, to its end, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(params=available_devices())

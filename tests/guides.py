@@ -1,13 +1,11 @@
 """Follows a guide of `docs/` in a copy of the project."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.conftest import ROOT
+
 BLOCK = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,17 +34,3 @@ def follow(project: Path, guide: str) -> set[str]:
         path = project / name
         path.write_text(apply_diff(path.read_text(), content) if path.exists() else content)
     return {name for name, _ in blocks}
-
-
-def run(project: Path, *arguments: str) -> str:
-    """Run Python in the copy and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

@@ -1,13 +1,12 @@
 """The trainings among `docs/examples` run, with budgets of seconds, and are short."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
+from tests.conftest import ROOT, run_python
+
+FOLDER = ROOT / "docs" / "examples"
 TINY = {
     "sb3_ppo.py": ["--steps=512", "--worlds=4", "--episodes=2"],
     "torchrl_mappo.py": ["--iterations=2", "--worlds=8", "--decisions=8"],
@@ -26,11 +25,5 @@ def test_an_example_runs(name):
     if name in LIBRARY:
         pytest.importorskip(LIBRARY[name], reason="an extra: pip install marinenav[adapters]")
     assert len((FOLDER / name).read_text().splitlines()) < 80
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / name), *TINY[name]],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(SAYS[name], done.stdout, re.MULTILINE), done.stdout
+    said = run_python(ROOT, FOLDER / name, *TINY[name])
+    assert re.search(SAYS[name], said, re.MULTILINE), said

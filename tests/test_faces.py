@@ -1,14 +1,12 @@
 """What both packages offer at their top."""
 
-import subprocess
-import sys
-
 import pytest
 
 import marinenav_env
 import train_RL_agents
 from marinenav_env import MarineNavEnv, make
 from marinenav_env.fields import ConfigError
+from tests.conftest import ROOT, run_python
 from train_RL_agents import load_policy
 from train_RL_agents.policies import load
 
@@ -36,4 +34,4 @@ def test_faces_are_the_ones_inside():
 
 def test_packages_alone_are_cheap_to_import():
     program = "import sys, marinenav_env.fields, train_RL_agents; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    run_python(ROOT, "-c", program)

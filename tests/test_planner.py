@@ -14,8 +14,7 @@ import torch
 
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
-from tests.train_RL_agents.policy_samples import EPISODES, OUTPUTS, save_policy
-from train_RL_agents import export
+from tests.train_RL_agents.policy_samples import EPISODES, OUTPUTS, export_policy, save_policy
 from train_RL_agents.policies.load import load_policy
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "planner.py"
@@ -40,8 +39,7 @@ def tracks():
 def planner_of(tmp_path, name, **settings):
     path = tmp_path / "policy.pt"
     save_policy(path, name, **settings)
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    return example().Planner(tmp_path / "policy.torchscript.pt"), load_policy(path)[0].double()
+    return example().Planner(export_policy(path)), load_policy(path)[0].double()
 
 
 def on_the_chart(tracks, step, robot):

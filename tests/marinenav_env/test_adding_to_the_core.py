@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
-from tests.guides import ROOT, copy_folders, follow, run
+from tests.conftest import ROOT, run_python
+from tests.guides import copy_folders, follow
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_the_skiff_sails(project):
         "alive = env.alive\n"
         "print(out.obs.ego[alive][:, 2].max().item(), env.config.vessel.top_speed)\n"
     )
-    reached, top = map(float, run(project, "-c", program).split())
+    reached, top = map(float, run_python(project, "-c", program).split())
     assert top == pytest.approx(
         (math.sqrt(20**2 + 4 * 10 * 160) - 20) / 20
     )  # 160 N = 20 u + 10 u^2
@@ -85,7 +86,7 @@ def test_names_of_the_tow_agree_on_both_sides(project, motions):
         "from marinenav_env.config import EnvConfig\n"
         "print(*(name for name, _ in EnvConfig().named_numbers()))"
     )
-    assert sorted(run(project, "-c", program).split()) == sorted(motions["marine"])
+    assert sorted(run_python(project, "-c", program).split()) == sorted(motions["marine"])
     wrong = "from marinenav_env.water import TowConfig; TowConfig(force=-1.0)"
     with pytest.raises(AssertionError, match=r"force is -1\.0: give 0\.0 or more \[N\]"):
-        run(project, "-c", wrong)
+        run_python(project, "-c", wrong)

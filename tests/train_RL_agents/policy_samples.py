@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -10,9 +12,11 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.fields import plain
+from train_RL_agents import evaluate, export
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.policies.formats import FORMATS
 from train_RL_agents.run import checkpoint
 
 EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
@@ -41,6 +45,19 @@ def save_policy(path: Path, name: str, **settings: object) -> TrainConfig:
     state = {"step": 5, "config": plain(config), "model": agent.training_state()}
     checkpoint.save(path, state)
     return config
+
+
+def export_policy(path: Path, kind: str = "torchscript", *options: str) -> Path:
+    """Export a checkpoint's file by the command, and return the file that lies beside it then."""
+    assert export.main(["--checkpoint", str(path), "--format", kind, *options]) == 0
+    return path.with_suffix(FORMATS[kind].suffix)
+
+
+def table_of(folder: Path, *arguments: str) -> dict[str, Any]:
+    """Evaluate by the command, and return the table that it writes into a folder."""
+    file = folder / "table.json"
+    assert evaluate.main([*arguments, "--json", str(file)]) == 0
+    return json.loads(file.read_text())
 
 
 def recorded_observation(name: str = "calm_policy_5r_4o.json") -> Observation:

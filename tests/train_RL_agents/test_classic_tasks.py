@@ -1,7 +1,5 @@
 """Tasks without vessels on the command lines: training, evaluation, export, and what is refused."""
 
-import json
-
 import pytest
 import torch
 
@@ -9,6 +7,7 @@ from marinenav_env.envs.classic import CLASSIC, ONE_ROBOT, CartPoleConfig
 from marinenav_env.envs.make import ENVIRONMENTS, VESSEL_TASKS
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.kernel import ops
+from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import SHORT, TINY
 from train_RL_agents import evaluate, export, train
 from train_RL_agents.config.files import config_from_plain, load_config
@@ -33,14 +32,13 @@ def test_the_outcomes_of_a_task_decide_how_it_is_evaluated():
 
 @pytest.mark.parametrize("task", AGENT_OF)
 def test_train_evaluate_and_export(task, tmp_path, refused):
-    run, output = tmp_path / "run", tmp_path / "table.json"
+    run = tmp_path / "run"
     arguments = ["--task", task, "--agent", AGENT_OF[task], "--output", str(run), *TINY]
     assert train.main(arguments) == 0
     assert not (run / "trajectories.png").exists()
     policy, config = load_policy(run)
     assert (config.task, policy.spec.group) == (task, None)
-    assert evaluate.main(["--checkpoint", str(run), "--episodes", "3", "--json", str(output)]) == 0
-    (row,) = json.loads(output.read_text())["stages"]
+    (row,) = table_of(tmp_path, "--checkpoint", str(run), "--episodes", "3")["stages"]
     limit = min(50, ENVIRONMENTS[task].evaluation_episode.max_steps)  # as the fixture has it
     assert row["episodes"] == 3
     assert 0 < row["mean_length"] <= limit

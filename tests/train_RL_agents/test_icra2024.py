@@ -1,7 +1,5 @@
 """The ICRA 2024 task on the command lines: settings, training, evaluation, and what is refused."""
 
-import json
-
 import pytest
 
 from marinenav_env.config import EnvConfig
@@ -12,6 +10,7 @@ from marinenav_env.envs.icra2024 import (
 )
 from marinenav_env.fields import ConfigError, plain
 from scripts import episode
+from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import TINY
 from train_RL_agents import evaluate, train
 from train_RL_agents.config.build import build_agent
@@ -71,10 +70,7 @@ def test_train_then_evaluate(agent, tmp_path, refused):
     policy, config = load_policy(run)
     assert config.task == "icra2024"
     assert policy.actions == {"IQN": 9, "AC-IQN": 2}[agent]
-    output = tmp_path / "table.json"
-    arguments = ["--checkpoint", str(run), "--episodes", "2", "--json", str(output)]
-    assert evaluate.main(arguments) == 0
-    (row,) = json.loads(output.read_text())["stages"]
+    (row,) = table_of(tmp_path, "--checkpoint", str(run), "--episodes", "2")["stages"]
     assert (row["robots"], row["vortices"], row["episodes"]) == (3, 4, 2)
     scenario = ["--checkpoint", str(run), "--scenario", "imazu-01"]
     refused(evaluate.main, scenario, "scenarios are of the task 'marine'")

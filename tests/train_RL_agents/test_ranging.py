@@ -1,15 +1,14 @@
 """Policies on range finders: every agent learns, and one goes the whole way of the commands."""
 
-import json
-
 import pytest
 import torch
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError
 from scripts import episode
+from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import TINY
-from train_RL_agents import evaluate, export, train
+from train_RL_agents import export, train
 from train_RL_agents.agents.encoders import RayEncoder, make_encoder
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
@@ -51,16 +50,14 @@ def test_a_risk_level_needs_objects():
 
 @pytest.mark.usefixtures("short_evaluations")
 def test_train_evaluate_and_export(tmp_path, refused):
-    run, table = tmp_path / "run", tmp_path / "table.json"
-    stage, file = "evaluation.stages=[[3,0,1,30]]", tmp_path / "policy.pt"
+    run, stage = tmp_path / "run", "evaluation.stages=[[3,0,1,30]]"
     task = ["--task", "marine_beams", "--agent", "AC-IQN", "--output", str(run)]
     assert train.main([*task, *TINY, stage, "env.vessel=otter", "env.wind.speed=[1,2]"]) == 0
     _, config = load_policy(run)
     assert (config.task, config.env.vessel.name) == ("marine_beams", "otter")
     assert config.env.reward.collision == -10.0
-    assert evaluate.main(["--checkpoint", str(run), "--episodes", "1", "--json", str(table)]) == 0
-    assert json.loads(table.read_text())["stages"][0]["episodes"] == 1
-    arguments = ["--checkpoint", str(run), "--format", "torchscript", "--output", str(file)]
-    assert export.main(arguments) == 0
+    (row,) = table_of(tmp_path, "--checkpoint", str(run), "--episodes", "1")["stages"]
+    assert row["episodes"] == 1
+    assert export.main(["--checkpoint", str(run), "--format", "torchscript"]) == 0
     arguments = ["record", "--checkpoint", str(run), "--output", str(tmp_path)]
     refused(episode.main, arguments, "policy of the task 'marine_beams'")

@@ -9,8 +9,9 @@ from marinenav_env.episodes.format import read_episode
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VESSELS
 from scripts import episode
+from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import TINY
-from train_RL_agents import evaluate, export, train
+from train_RL_agents import export, train
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
@@ -33,18 +34,14 @@ def test_a_vessel_is_named_on_the_command_line_or_in_parts():
 
 @pytest.mark.parametrize(("name", "agent"), [("otter", "IQN"), ("cybership2", "AC-IQN")])
 def test_train_evaluate_export_and_record(name, agent, tmp_path, capsys):
-    run, table = tmp_path / "run", tmp_path / "table.json"
+    run = tmp_path / "run"
     stage = "evaluation.stages=[[3,0,1,30]]"
     arguments = ["--agent", agent, "--output", str(run), *TINY, f"env.vessel={name}", stage]
     assert train.main(arguments) == 0
     _, config = load_policy(run)
     assert config.env.vessel == VESSELS[name]
-    arguments = ["--checkpoint", str(run), "--episodes", "1", "--json", str(table)]
-    assert evaluate.main(arguments) == 0
-    assert len(json.loads(table.read_text())["stages"]) == 1
-    exported = tmp_path / "policy.pt"
-    arguments = ["--checkpoint", str(run), "--format", "torchscript", "--output", str(exported)]
-    assert export.main(arguments) == 0
+    assert len(table_of(tmp_path, "--checkpoint", str(run), "--episodes", "1")["stages"]) == 1
+    assert export.main(["--checkpoint", str(run), "--format", "torchscript"]) == 0
     file, figure = tmp_path / "episode.json", tmp_path / "episode.png"
     arguments = ["record", "--checkpoint", str(run), "--output", str(file), "--limit", "20"]
     assert episode.main([*arguments, "--no-noise"]) == 0

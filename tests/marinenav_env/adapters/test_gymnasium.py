@@ -1,8 +1,6 @@
 """The Gymnasium face: one robot, and all robots of many worlds."""
 
 import itertools
-import subprocess
-import sys
 
 import gymnasium
 import numpy as np
@@ -18,6 +16,7 @@ from marinenav_env.envs.make import ENVIRONMENTS, make
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
+from tests.conftest import ROOT, run_python
 
 TWO = {"stages": (Stage(robots=2, vortices=0, buoys=1, min_distance_m=30.0),)}
 
@@ -47,7 +46,7 @@ def test_ids_are_registered_without_torch():
         "import gymnasium; assert 'marinenav/Marine-v0' in gymnasium.registry;"
         "sys.exit('torch' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    run_python(ROOT, "-c", program)
 
 
 def test_an_episode_is_gymnasiums():

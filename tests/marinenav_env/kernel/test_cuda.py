@@ -1,10 +1,6 @@
 """CUDA against the CPU, and against itself with other block sizes. Skipped without a GPU."""
 
 import hashlib
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +8,7 @@ import torch
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from marinenav_env.kernel import ops
+from tests.conftest import ROOT, run_python
 from tests.host_reads import no_host_reads
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record, same_bits
 
@@ -89,15 +86,8 @@ def test_block_size_changes_no_bit():
         program = (
             "from tests.marinenav_env.kernel import test_cuda; print(test_cuda.rollout_digest())"
         )
-        result = subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "MARINENAV_BLOCK_SIZE": str(size)},
-            cwd=Path(__file__).parents[3],
-            capture_output=True,
-            text=True,
-        )
-        assert result.returncode == 0, result.stderr
-        digests.append(result.stdout.split()[-1])
+        said = run_python(ROOT, "-c", program, MARINENAV_BLOCK_SIZE=str(size))
+        digests.append(said.split()[-1])
     assert len({rollout_digest(), *digests}) == 1
 
 

@@ -3,10 +3,8 @@
 import ctypes
 import faulthandler
 import json
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -26,23 +24,14 @@ from scripts.checks.fuzzing.outcomes import (
     Outcome,
     play_all,
 )
+from tests.conftest import ROOT, run_python
 from train_RL_agents.config.files import load_config
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_a_short_form_finds_nothing(tmp_path):
     record = tmp_path / "fuzz.json"
     options = "--configurations 24 --train-every 12 --files 20 --interruptions 1 --seed 3 --json"
-    done = subprocess.run(
-        [sys.executable, "scripts/checks/fuzz.py", *options.split(), str(record)],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_python(ROOT, "scripts/checks/fuzz.py", *options.split(), record, PATH="")
     families = json.loads(record.read_text())["families"]
     assert {name: part["cases"] for name, part in families.items()} == {
         "configurations": 24,

@@ -19,9 +19,9 @@ import pytest
 import torch
 
 from scripts.checks import gpu_check, sanitizer_run
+from tests.conftest import ROOT, run_python
 from train_RL_agents.agents.registry import AGENTS
 
-ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "scripts" / "gpu_check.sh"
 AGENT_CHECKS = [f"train_{agent}" for agent in AGENTS]
 
@@ -291,14 +291,8 @@ def test_what_is_needed_is_enough():
     names = [re.match(r"[\w-]+", requirement)[0] for requirement in named]
     absent = {MODULES.get(name, name) for name in names} - set(gpu_check.NEEDED)
     assert "onnx" in absent
-    result = subprocess.run(
-        [sys.executable, "-c", COLLECT, ",".join(absent)],
-        cwd=ROOT,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # those of what is absent
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    no_plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # those of what is absent
+    run_python(ROOT, "-c", COLLECT, ",".join(absent), **no_plugins)
 
 
 def test_what_the_sanitizers_run_works(capsys):

@@ -1,13 +1,12 @@
 """The kill check: a few kills pass, and damage is told."""
 
 import json
-import subprocess
-import sys
 
 import torch
 
 from scripts.checks import kill_check
 from scripts.checks.kill_check import Tally, differences, equal, inspect
+from tests.conftest import ROOT, run_python
 from train_RL_agents.run import checkpoint
 
 SHORTER = """
@@ -21,13 +20,7 @@ sys.exit(kill_check.main())
 
 def test_kills_lose_nothing(tmp_path):
     record = tmp_path / "kills.json"
-    done = subprocess.run(
-        [sys.executable, "-c", SHORTER, "--kills", "2", "--agent", "DQN", "--json", record],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_python(ROOT, "-c", SHORTER, "--kills", "2", "--agent", "DQN", "--json", record)
     (tally,) = json.loads(record.read_text())["agents"]
     assert (tally["agent"], tally["kills"], tally["problems"]) == ("DQN", 2, [])
     assert tally["before_first_checkpoint"] + tally["resumed"] == 2  # each was followed by a start

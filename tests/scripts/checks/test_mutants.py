@@ -1,16 +1,13 @@
 """The list of mutants still applies, and a mutant that no test sees is told."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from scripts.checks import mutants
 from scripts.checks.mutant_list import CORE, MUTANTS, Mutant
+from tests.conftest import ROOT, run_python
 
-ROOT = Path(__file__).resolve().parents[3]
 TRY = """
 import sys
 from pathlib import Path
@@ -59,12 +56,5 @@ def test_a_mutant_is_killed_by_a_test_that_fails_and_survives_others(tmp_path):
     (tmp_path / "tests" / "test_answer.py").write_text(
         "import answer\n\n\ndef test_answer():\n    assert answer.ANSWER == 2\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", TRY, str(tmp_path)],
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.split() == ["killed", "survived"], done.stderr
+    assert run_python(ROOT, "-c", TRY, tmp_path, PATH="").split() == ["killed", "survived"]
     assert (tmp_path / "answer.py").read_text() == "ANSWER = 2\n"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.guides import ROOT, apply_diff, copy_folders, follow, run
+from tests.conftest import ROOT, run_python
+from tests.guides import apply_diff, copy_folders, follow
 from train_RL_agents.metrics.writer import read_metrics
 
 SHORT = [
@@ -44,7 +45,7 @@ def test_the_trainer_trains_it_and_evaluation_loads_it(project):
     )
     training = ["--agent", "QR-DQN", "--device", "cpu", "--output", "run", *SHORT]
     evaluation = ["--checkpoint", "run", "--episodes", "1", "--device", "cpu"]
-    tables = run(project, "-c", program, *training, "--", *evaluation)
+    tables = run_python(project, "-c", program, *training, "--", *evaluation)
     assert tables.count("QR-DQN, seed 0, 300 steps") == 1
     assert tables.count("QR-DQN, episodes of seed") == 1
     records = [r for r in read_metrics(project / "run" / "metrics.jsonl") if r["mode"] == "train"]
@@ -54,7 +55,7 @@ def test_the_trainer_trains_it_and_evaluation_loads_it(project):
 
 
 def test_the_registrys_tests_cover_it(project):
-    output = run(
+    output = run_python(
         project,
         *("-m", "pytest", "-q", "-p", "no:cacheprovider"),
         "tests/train_RL_agents/agents/test_agents.py",
@@ -75,7 +76,7 @@ def test_it_learns_a_small_problem(project):
         "plan = Plan(worlds=16, steps=250, updates=4, epsilon=0.1, check=50)\n"
         "print(learn(problem, agent, plan, 100.0))"
     )
-    assert float(run(project, "-c", program)) > 60.0
+    assert float(run_python(project, "-c", program)) > 60.0
 
 
 def test_a_diff_that_does_not_fit_is_noticed():

@@ -1,10 +1,11 @@
 """Options that say which worlds a policy meets."""
 
-import json
+import functools
 
 import pytest
 
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from tests.train_RL_agents.policy_samples import table_of
 from train_RL_agents import evaluate, train
 from train_RL_agents.commands.options import split_settings, with_world_options, world_settings
 from train_RL_agents.config.files import load_config
@@ -49,11 +50,7 @@ def test_worlds_that_are_refused(options, message, refused):
 
 
 def test_they_change_what_is_evaluated(tmp_path):
-    def table(*options):
-        arguments = [*POLICY, "--json", str(tmp_path / "table.json")]
-        assert evaluate.main([*arguments, *options]) == 0
-        return json.loads((tmp_path / "table.json").read_text())
-
+    table = functools.partial(table_of, tmp_path, *POLICY)
     rows = table("--stage", "2,1,0,30", "--stage", "1,0,2,20")["stages"]
     names = ("robots", "vortices", "buoys", "min_distance_m")
     assert [[row[name] for name in names] for row in rows] == [[2, 1, 0, 30], [1, 0, 2, 20]]

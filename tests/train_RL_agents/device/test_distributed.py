@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +14,7 @@ import torch
 
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
+from tests.conftest import ROOT, run_python
 from tests.train_RL_agents.short_runs import assert_same
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
@@ -23,7 +23,7 @@ from train_RL_agents.device.placement import check_own_gpu, choose_device
 from train_RL_agents.metrics.writer import read_metrics
 from train_RL_agents.run import checkpoint
 
-ROOT = Path(train.__file__).parent.parent
+TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
 SHORT = [
     "worlds=3",  # 12 robots in one process, 15 in the other
     "total_steps=480",
@@ -47,10 +47,9 @@ def start(folder, *arguments):
 
 
 def run_two(*arguments):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    command += ["--master-port", "0", "--standalone", str(ROOT / "train_RL_agents" / "train.py")]
+    script = ROOT / "train_RL_agents" / "train.py"
     return subprocess.Popen(
-        [*command, "--device", "cpu", *arguments],
+        [sys.executable, *TORCHRUN, script, "--device", "cpu", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -186,24 +185,11 @@ processes.leave()
 """
 
 
-def run_script(*arguments):
-    """Run a program in two processes, to its end."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
-    return subprocess.run(
-        [*command, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @torchrun
 def test_averages_sums_and_broadcasts_of_two(tmp_path):
     script = tmp_path / "pair.py"
     script.write_text(PAIR)
-    done = run_script(script)
-    assert done.returncode == 0, done.stderr
+    run_python(ROOT, *TORCHRUN, script)
 
 
 def parts(folder, step):
@@ -239,8 +225,7 @@ def trained_by_two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     (folder / "others.py").write_text(OTHERS)
     settings = [*SHORT, "total_steps=180", "checkpoint.interval_steps=60"]
-    done = run_script(folder / "others.py", str(folder), " ".join(AGENTS_BESIDE), *settings)
-    assert done.returncode == 0, done.stderr
+    run_python(ROOT, *TORCHRUN, folder / "others.py", folder, " ".join(AGENTS_BESIDE), *settings)
     return folder
 
 

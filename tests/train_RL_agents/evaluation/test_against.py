@@ -1,13 +1,11 @@
 """Two policies in the same worlds."""
 
-import json
-
 import pytest
 import torch
 
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from tests.train_RL_agents.evaluation.trajectories import HULL_RADIUS
-from tests.train_RL_agents.policy_samples import save_policy
+from tests.train_RL_agents.policy_samples import save_policy, table_of
 from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.against import compare
@@ -67,22 +65,16 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     stages = {"stages": [[3, 0, 4, 30.0], [1, 0, 0, 30.0]]}
     save_policy(tmp_path / "first.pt", "IQN", evaluation=stages)
     save_policy(tmp_path / "second.pt", "AC-IQN", stack_k=2)
-    output = tmp_path / "table.json"
-    arguments = ["--checkpoint", str(tmp_path / "first.pt"), "--episodes", "3", "--json"]
-    other = ["--against", str(tmp_path / "second.pt")]
-    assert evaluate.main([*arguments, str(output), *other]) == 0
-    table = json.loads(output.read_text())
+    arguments = ["--checkpoint", str(tmp_path / "first.pt"), "--episodes", "3", "--against"]
+    table = table_of(tmp_path, *arguments, str(tmp_path / "second.pt"))
     assert [row["robots"] for row in table["against"]["stages"]] == [3, 1]
     assert "success" in table["against"]["paired"][0]["difference"]
     assert "only second" in capsys.readouterr().out
-    same = ["--against", str(tmp_path / "first.pt")]
-    assert evaluate.main([*arguments, str(output), *same]) == 0
-    table = json.loads(output.read_text())
+    table = table_of(tmp_path, *arguments, str(tmp_path / "first.pt"))
     paired = table["against"]["paired"]
     assert table["against"]["stages"] == table["stages"]
     assert {entry["value"] for entry in paired[0]["difference"].values()} <= {0.0, None}
-    missing = ["--against", str(tmp_path / "third.pt")]
-    assert evaluate.main([*arguments, str(output), *missing]) == 1
+    assert evaluate.main([*arguments, str(tmp_path / "third.pt")]) == 1
 
 
 def test_policies_of_two_tasks_are_refused_before_any_work(tmp_path, monkeypatch, refused):

@@ -1,6 +1,5 @@
 """Evaluation: the table's numbers, policies whose result is known, and files of policies."""
 
-import json
 import re
 
 import numpy as np
@@ -14,7 +13,7 @@ from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import plain
 from tests.train_RL_agents.agent_samples import make_agent
 from tests.train_RL_agents.evaluation.trajectories import measured, vessel
-from tests.train_RL_agents.policy_samples import save_policy
+from tests.train_RL_agents.policy_samples import save_policy, table_of
 from train_RL_agents import evaluate
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
@@ -197,12 +196,10 @@ def test_a_policy_from_a_folder_a_file_and_the_best(saved):
 
 def test_command_line(saved, tmp_path, capsys):
     folder, _ = saved
-    output = tmp_path / "table.json"
     arguments = ["--checkpoint", str(folder), "--episodes", "2", "--seed", "3"]
     picture = tmp_path / "episodes.png"
-    assert evaluate.main([*arguments, "--json", str(output), "--picture", str(picture)]) == 0
+    table = table_of(tmp_path, *arguments, "--picture", str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
-    table = json.loads(output.read_text())
     assert list(table) == ["seed", "stages"]
     assert [list(row) for row in table["stages"]] == [KEYS]
     printed = capsys.readouterr().out

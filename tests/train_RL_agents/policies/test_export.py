@@ -7,7 +7,12 @@ import onnxruntime
 import pytest
 import torch
 
-from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, save_policy
+from tests.train_RL_agents.policy_samples import (
+    OUTPUTS,
+    export_policy,
+    recorded_observation,
+    save_policy,
+)
 from train_RL_agents import export
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.policies.formats import FORMATS, OPSET
@@ -18,13 +23,6 @@ from train_RL_agents.run.provenance import source_commit
 # torch advises against TorchScript, which deployed planners load, and its ONNX exporter.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 INPUTS = {"self": ["B", 7], "objects": ["B", 5, 5], "mask": ["B", 5]}
-
-
-def run_export(path, kind, capsys=None):
-    output = path.with_suffix(FORMATS[kind].suffix)
-    status = export.main(["--checkpoint", str(path), "--format", kind, "--output", str(output)])
-    assert status == 0, capsys.readouterr().err if capsys else ""
-    return output
 
 
 def outputs_of(result):
@@ -64,7 +62,7 @@ def policy(request, tmp_path):
 @torch.no_grad()
 def test_torchscript_is_called_as_the_planner_calls_it(policy):
     path, _, inputs, expected = policy
-    model = torch.jit.load(str(run_export(path, "torchscript")))
+    model = torch.jit.load(str(export_policy(path)))
     for rows in (len(inputs[0]), 1):
         ego, objects, mask, *others = (part[:rows] for part in inputs)
         found = outputs_of(model((ego, objects, mask), *others))
@@ -77,7 +75,7 @@ def test_torchscript_is_called_as_the_planner_calls_it(policy):
 def test_onnx_runs_with_any_batch_size(policy):
     path, _, inputs, expected = policy
     session = onnxruntime.InferenceSession(
-        str(run_export(path, "onnx")), providers=["CPUExecutionProvider"]
+        str(export_policy(path, "onnx")), providers=["CPUExecutionProvider"]
     )
     names = [entry.name for entry in session.get_inputs()]
     assert names[:3] == ["self", "objects", "mask"]
@@ -94,7 +92,7 @@ def test_onnx_runs_with_any_batch_size(policy):
 )
 def test_files_say_what_they_are(policy, kind, read):
     path, name, inputs, expected = policy
-    said = read(run_export(path, kind))
+    said = read(export_policy(path, kind))
     assert (said["program"], said["agent"], said["commit"]) == ("marinenav", name, source_commit())
     assert said["origin"] == {"file": "policy.pt", "step": 5, "commit": None}
     assert said["dtype"] == {"torchscript": "float64", "onnx": "float32"}[kind]
@@ -115,7 +113,7 @@ def test_files_say_what_they_are(policy, kind, read):
 
 def test_onnx_names_its_free_dimension(policy):
     path, _, _, _ = policy
-    model = onnx.load(str(run_export(path, "onnx")))
+    model = onnx.load(str(export_policy(path, "onnx")))
     assert model.opset_import[0].version == OPSET
     for entry in (*model.graph.input, *model.graph.output):
         first, *others = entry.type.tensor_type.shape.dim
@@ -159,7 +157,7 @@ def test_relative_motion_runs_with_any_batch_size(tmp_path, task, frames, kind):
     agent, _ = load_policy(path)
     observation = agent.spec.observation.draw(7, torch.Generator().manual_seed(1))
     expected = agent.actor.double()(tuple(part.double() for part in observation))
-    output = run_export(path, kind)
+    output = export_policy(path, kind)
     for rows in (7, 1):
         inputs = [part[:rows] for part in observation]
         if kind == "torchscript":
@@ -181,7 +179,7 @@ def test_the_published_planner_acts_under_the_risk_level_of_the_file(tmp_path, r
     ego, objects, mask = history(frames)
     generator = torch.Generator().manual_seed(1)
     taus = torch.rand(len(ego), 32, dtype=torch.float64, generator=generator)
-    output = run_export(path, kind)
+    output = export_policy(path, kind)
     if kind == "torchscript":
         said, tolerance = torchscript_metadata(output), 1e-12
         found = torch.jit.load(str(output))((ego, objects, mask), taus)
@@ -207,7 +205,7 @@ def test_fixed_fractions_act_as_the_checkpoint(tmp_path, risk):
     save_policy(path, "IQN", algorithm=risk)
     agent, _ = load_policy(path)
     seen = recorded_observation()
-    exported = run_export(path, "torchscript")
+    exported = export_policy(path)
     said = torchscript_metadata(exported)
     midpoints = (torch.arange(32, dtype=torch.float64) + 0.5) / 32
     assert said["inputs"][3]["acting"] == midpoints.tolist()
@@ -225,7 +223,7 @@ def test_fixed_fractions_act_as_the_checkpoint(tmp_path, risk):
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_history_of_observations(tmp_path, kind):
     save_policy(tmp_path / "policy.pt", "IQN", stack_k=2)
-    output = run_export(tmp_path / "policy.pt", kind)
+    output = export_policy(tmp_path / "policy.pt", kind)
     said = {"torchscript": torchscript_metadata, "onnx": onnx_metadata}[kind](output)
     shapes = [entry["shape"] for entry in said["inputs"]]
     assert shapes == [["B", 14], ["B", 10, 5], ["B", 10], ["B", 32]]
@@ -248,8 +246,7 @@ def test_the_place_of_the_file(tmp_path, capsys):
 def test_a_missing_folder_is_made(tmp_path):
     save_policy(tmp_path / "policy.pt", "DQN")
     output = tmp_path / "new" / "folder" / "a.onnx"
-    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--format", "onnx"]
-    assert export.main([*arguments, "--output", str(output)]) == 0
+    export_policy(tmp_path / "policy.pt", "onnx", "--output", str(output))
     assert output.is_file()
 
 
@@ -300,7 +297,7 @@ def test_bad_input(tmp_path, refused, monkeypatch):
     good = tmp_path / "policy.pt"
     save_policy(good, "DQN")
     (tmp_path / "damaged.pt").write_bytes(good.read_bytes()[:1000])
-    exported = run_export(good, "torchscript")
+    exported = export_policy(good)
     for checkpoint, output, message in (
         ("none.pt", "x.pt", "no checkpoint"),
         ("damaged.pt", "x.pt", "is damaged or no checkpoint"),

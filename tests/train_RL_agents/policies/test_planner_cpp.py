@@ -5,20 +5,23 @@ Builds `docs/examples/planner_cpp`.
 
 import functools
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.train_RL_agents.policy_samples import OUTPUTS, recorded_observation, save_policy
-from train_RL_agents import export
+from tests.conftest import ROOT, run_python
+from tests.train_RL_agents.policy_samples import (
+    OUTPUTS,
+    export_policy,
+    recorded_observation,
+    save_policy,
+)
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.seal import checksum
 from train_RL_agents.policies.shield.acting import shield_agent
 from train_RL_agents.policies.shield.config import ShieldConfig
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "docs" / "examples" / "planner_cpp"
 # torch advises against TorchScript, which deployed planners load.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
@@ -28,14 +31,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 def planner() -> Path:
     """The program, built by CMake as its CMakeLists.txt says; a second build compiles nothing."""
     folder = ROOT / "build" / f"planner_cpp-{torch.__version__}"
-    cmake = (sys.executable, "-m", "cmake")
     prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
     for step in (
         ("-S", EXAMPLE, "-B", folder, prefix, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-g0"),
         ("--build", folder),
     ):
-        done = subprocess.run([*cmake, *step], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        run_python(ROOT, "-m", "cmake", *step)
     return folder / "planner"
 
 
@@ -63,8 +64,7 @@ def planned(program: Path, model: Path, inputs: list[torch.Tensor]) -> torch.Ten
 def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm, monkeypatch):
     path = tmp_path / "policy.pt"
     save_policy(path, name, algorithm=algorithm)
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    agent, _ = load_policy(path)
+    file, (agent, _) = export_policy(path), load_policy(path)
     agent.double()
     observation = recorded_observation()
     rows = len(observation.ego)
@@ -75,9 +75,9 @@ def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm,
         assert len(expected.unique()) > 1
     others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
     others += [noise] if agent.stochastic else []
-    found = planned(planner, tmp_path / "policy.torchscript.pt", [*observation, *others])
+    found = planned(planner, file, [*observation, *others])
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-12)
-    alone = planned(planner, tmp_path / "policy.torchscript.pt", [*observation])
+    alone = planned(planner, file, [*observation])
     by_itself = agent.act(observation, mean=True).double().reshape(rows, -1)
     torch.testing.assert_close(alone, by_itself, rtol=0.0, atol=1e-12)
 
@@ -88,8 +88,7 @@ def test_the_shield_is_inside(planner, tmp_path, name):
     """The planner calls the file as any other, and acts as `evaluate.py --shield` does."""
     path = tmp_path / "policy.pt"
     config = save_policy(path, name)
-    arguments = ["--checkpoint", str(path), "--format", "torchscript", "--shield", "margin_m=1"]
-    assert export.main(arguments) == 0
+    file = export_policy(path, "torchscript", "--shield", "margin_m=1")
     agent, _ = load_policy(path)
     agent.double()
     observation = recorded_observation()
@@ -98,7 +97,7 @@ def test_the_shield_is_inside(planner, tmp_path, name):
     changed = (expected != agent.act(observation)).reshape(rows, -1).any(-1)
     assert 0 < changed.sum() < rows
     others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
-    found = planned(planner, tmp_path / "policy.torchscript.pt", [*observation, *others])
+    found = planned(planner, file, [*observation, *others])
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-9)
 
 
@@ -108,8 +107,7 @@ def test_it_says_what_is_wrong(planner, tmp_path):
     assert "none.pt: check the name" in missing.stderr
     path = tmp_path / "policy.pt"
     save_policy(path, "DQN")
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    exported = tmp_path / "policy.torchscript.pt"
+    exported = export_policy(path)
     plan = functools.partial(run, planner, exported)
     said = plan("").stderr
     assert f"sha256 {checksum(exported.read_bytes())}" in said

@@ -6,8 +6,8 @@ import random
 import onnx
 import pytest
 
-from tests.train_RL_agents.policy_samples import save_policy
-from train_RL_agents import evaluate, export
+from tests.train_RL_agents.policy_samples import export_policy, save_policy
+from train_RL_agents import evaluate
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.seal import DIGITS, MARK, UNSEALED, checksum, sealed
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -21,8 +21,8 @@ FLIPS = 60
 def policy(tmp_path_factory):
     path = tmp_path_factory.mktemp("policy") / "policy.pt"
     save_policy(path, "DQN")
-    for form in ("torchscript", "onnx"):
-        assert export.main(["--checkpoint", str(path), "--format", form]) == 0
+    for kind in ("torchscript", "onnx"):
+        export_policy(path, kind)
     return path
 
 

@@ -11,8 +11,8 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from tests.train_RL_agents.agent_samples import names_by_weights, random_observation
-from tests.train_RL_agents.policy_samples import save_policy
-from train_RL_agents import evaluate, export
+from tests.train_RL_agents.policy_samples import export_policy, save_policy
+from train_RL_agents import evaluate
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.evaluation import episodes as evaluation_episodes
 from train_RL_agents.policies.interface import acting_network
@@ -31,8 +31,7 @@ def files(request, tmp_path):
     """A checkpoint of an untrained agent, and its export."""
     path = tmp_path / "policy.pt"
     save_policy(path, request.param)
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    return path, tmp_path / "policy.torchscript.pt"
+    return path, export_policy(path)
 
 
 def acting_alike(first, second):
@@ -67,9 +66,7 @@ def test_the_risk_level_inside_an_export_is_applied_once(tmp_path, average, frac
     path = tmp_path / "policy.pt"
     settings = {**RISK, "acting_average": average, "random_acting_taus": fractions}
     save_policy(path, "IQN", algorithm=settings)
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    own, _ = load_policy(path)
-    deployed, _ = load_policy(tmp_path / "policy.torchscript.pt")
+    (own, _), (deployed, _) = map(load_policy, (path, export_policy(path)))
     assert acting_alike(own, deployed)
     own.act_under(cvar=0.2**2)
     assert not acting_alike(own, deployed)
@@ -78,8 +75,7 @@ def test_the_risk_level_inside_an_export_is_applied_once(tmp_path, average, frac
 def test_a_risk_level_inside_an_export_stays(tmp_path, refused):
     path = tmp_path / "policy.pt"
     save_policy(path, "IQN", algorithm=RISK, evaluation={"stages": [[1, 0, 0, 30.0]]})
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    arguments = ["--checkpoint", str(tmp_path / "policy.torchscript.pt"), "--episodes", "1"]
+    arguments = ["--checkpoint", str(export_policy(path)), "--episodes", "1"]
     assert evaluate.main([*arguments, "--cvar", "0.2", "--adaptive-cvar"]) == 0
     for option, message in (
         (["--cvar", "0.5"], "cvar is 0.5: the exported network acts under 0.2"),
@@ -92,9 +88,8 @@ def test_an_export_without_the_level_inside_acts_as_before(tmp_path):
     """Earlier versions exported the bare network, and the caller scaled the fractions."""
     path = tmp_path / "policy.pt"
     save_policy(path, "IQN", algorithm=RISK)
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
     files = {METADATA: ""}
-    torch.jit.load(str(tmp_path / "policy.torchscript.pt"), _extra_files=files)
+    torch.jit.load(str(export_policy(path)), _extra_files=files)
     said = json.loads(files[METADATA])
     del said["applied_settings"]
     own, _ = load_policy(path)
@@ -131,12 +126,9 @@ def test_published_files_are_recognised_by_what_they_return(files, tmp_path):
 def test_a_description_of_another_agent_is_refused(tmp_path):
     save_policy(tmp_path / "policy.pt", "DQN")
     save_policy(tmp_path / "other.pt", "SAC")
-    for name in ("policy.pt", "other.pt"):
-        arguments = ["--checkpoint", str(tmp_path / name), "--format", "torchscript"]
-        assert export.main(arguments) == 0
     said = {METADATA: ""}
-    torch.jit.load(str(tmp_path / "other.torchscript.pt"), _extra_files=said)
-    module = torch.jit.load(str(tmp_path / "policy.torchscript.pt"))
+    torch.jit.load(str(export_policy(tmp_path / "other.pt")), _extra_files=said)
+    module = torch.jit.load(str(export_policy(tmp_path / "policy.pt")))
     torch.jit.save(module, str(tmp_path / "mixed.pt"), _extra_files=said)
     with pytest.raises(CheckpointError, match="does not act as SAC: export it again"):
         load_policy(tmp_path / "mixed.pt")
@@ -168,11 +160,9 @@ def test_the_table_of_an_export_is_that_of_its_weights(tmp_path, name, monkeypat
     """
     path = tmp_path / "policy.pt"
     save_policy(path, name)
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
     monkeypatch.setattr(evaluation_episodes, "DECISION_LIMIT", 40)
-    own, _ = load_policy(path)
+    (own, _), (deployed, _) = map(load_policy, (path, export_policy(path)))
     own.double()
-    deployed, _ = load_policy(tmp_path / "policy.torchscript.pt")
 
     def in_float64(observation):
         action = own.act(Observation(*(part.double() for part in observation)), mean=True)
@@ -192,7 +182,5 @@ def test_the_table_of_an_export_is_that_of_its_weights(tmp_path, name, monkeypat
 def test_the_command_evaluates_an_export(tmp_path, capsys):
     path = tmp_path / "policy.pt"
     save_policy(path, "SAC", evaluation={"stages": [[1, 0, 0, 30.0]]})
-    assert export.main(["--checkpoint", str(path), "--format", "torchscript"]) == 0
-    exported = tmp_path / "policy.torchscript.pt"
-    assert evaluate.main(["--checkpoint", str(exported), "--episodes", "1"]) == 0
+    assert evaluate.main(["--checkpoint", str(export_policy(path)), "--episodes", "1"]) == 0
     assert "SAC" in capsys.readouterr().out

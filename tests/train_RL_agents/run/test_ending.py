@@ -7,12 +7,12 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 
 import pytest
 import torch
 
 from marinenav_env.files import write_atomically
+from tests.conftest import ROOT, run_python
 from tests.train_RL_agents.short_runs import SHORT, command, environment, trainer
 from train_RL_agents import train
 from train_RL_agents.run import checkpoint
@@ -77,10 +77,7 @@ except OSError as error:
 def test_what_the_disk_refuses_torch_is_said_as_the_disks(tmp_path):
     path = tmp_path / "a.pt"
     checkpoint.save(path, {"step": 7})
-    said = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], env=environment(), capture_output=True
-    )
-    assert said.stdout == f"{errno.EFBIG}\n".encode(), said.stderr
+    assert run_python(ROOT, "-c", LIMITED, path) == f"{errno.EFBIG}\n"
     assert checkpoint.load(path)["step"] == 7
     assert os.listdir(tmp_path) == ["a.pt"]
 

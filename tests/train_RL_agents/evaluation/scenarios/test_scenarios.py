@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from marinenav_env.water import StreamConfig
-from tests.train_RL_agents.policy_samples import EPISODES, save_policy
+from tests.train_RL_agents.policy_samples import EPISODES, save_policy, table_of
 from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.recording import Recording
@@ -224,11 +223,9 @@ def test_names_of_sets_cases_and_files(tmp_path):
 def test_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(episodes, "DECISION_LIMIT", 20)
     save_policy(tmp_path / "policy.pt", "AC-IQN")
-    output = tmp_path / "table.json"
     arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--scenario", "singles"]
-    arguments += ["--against", str(tmp_path / "policy.pt"), "--episodes", "2", "--json"]
-    assert evaluate.main([*arguments, str(output)]) == 0
-    table = json.loads(output.read_text())
+    arguments += ["--against", str(tmp_path / "policy.pt"), "--episodes", "2"]
+    table = table_of(tmp_path, *arguments)
     assert [row["scenario"] for row in table["scenarios"]][:2] == ["HO", "HO+o"]
     assert all(row["episodes"] == 2 for row in table["scenarios"])
     assert table["rules"]["score"] == "v1"
