@@ -13,51 +13,47 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 
-SLOW = (
-    "tests/train_RL_agents/device/test_distributed.py::test_a_dying",
-    "tests/train_RL_agents/device/test_distributed.py::test_a_signal",
-    "tests/train_RL_agents/device/test_distributed.py::test_averages",
-    "tests/train_RL_agents/device/test_distributed.py::test_two",
-    "tests/test_cuda_objects.py",
-    "tests/test_cuda_host.py",
-    "tests/train_RL_agents/run/test_resume.py",
-    "tests/train_RL_agents/agents/test_small_problems.py",
-    "tests/scripts/bench/test_bench.py::TestCommandLine::test_record",
-    "tests/train_RL_agents/test_train.py::test_a_resumed",
-    "tests/train_RL_agents/test_train.py::test_a_setting",
-    "tests/train_RL_agents/test_train.py::test_a_signal",
-    "tests/train_RL_agents/test_train.py::test_command_line_from",
-    "tests/train_RL_agents/test_train.py::test_a_sweep",
-    "tests/train_RL_agents/test_train.py::test_sweep",
-    "tests/train_RL_agents/test_train.py::test_tensorboard",
-    "tests/marinenav_env/kernel/test_core.py",
-    "tests/train_RL_agents/policies/test_planner_cpp.py",
-    "tests/test_build.py",
-    "tests/train_RL_agents/training/test_fake_gpu.py",
-    "tests/scripts/checks/test_fuzz.py::test_a_short_form",
-    "tests/train_RL_agents/agents/test_adding_an_agent.py",
-    "tests/scripts/checks/test_kill_check.py::test_kills",
-    "tests/scripts/checks/test_gpu_check.py::test_what_is_needed",
-    "tests/scripts/checks/test_gpu_check.py::test_what_no_time",
-    "tests/test_goldens.py::test_trained",
-    "tests/scripts/bench/test_processes.py::test_the_script",
-    "tests/test_examples.py::test_an_example",
-    "tests/marinenav_env/test_adding_to_the_core.py::test_names",
-    "tests/marinenav_env/test_adding_to_the_core.py::test_the_punt",
-    "tests/marinenav_env/test_adding_to_the_core.py::test_the_tow",
-    "tests/scripts/checks/test_mutants.py::test_a_mutant_is",
-    "tests/test_makefile.py",
-    "tests/train_RL_agents/policies/test_export.py::test_the_published_planner",
-    "tests/train_RL_agents/policies/shield/test_deployed.py::test_the_file",
-    "tests/train_RL_agents/policies/shield/test_promises.py::test_a_million",
-    "tests/train_RL_agents/run/test_ending.py::test_a_run_outlives",
-    "tests/train_RL_agents/run/test_checkpoint.py::test_kill",
-    "tests/train_RL_agents/test_ranging.py::test_train",
-    "tests/train_RL_agents/test_vessels.py::test_train",
+SLOW_TESTS = {
+    "train_RL_agents/device/test_distributed.py": (
+        "test_a_dying test_a_signal test_averages test_two"
+    ),
+    "test_cuda_objects.py": "",
+    "test_cuda_host.py": "",
+    "train_RL_agents/run/test_resume.py": "",
+    "train_RL_agents/agents/test_small_problems.py": "",
+    "scripts/bench/test_bench.py": "TestCommandLine::test_record",
+    "train_RL_agents/test_train.py": (
+        "test_a_resumed test_a_setting test_a_signal test_a_sweep test_command_line_from "
+        "test_sweep test_tensorboard"
+    ),
+    "marinenav_env/kernel/test_core.py": "",
+    "train_RL_agents/policies/test_planner_cpp.py": "",
+    "test_build.py": "",
+    "train_RL_agents/training/test_fake_gpu.py": "",
+    "scripts/checks/test_fuzz.py": "test_a_short_form",
+    "train_RL_agents/agents/test_adding_an_agent.py": "",
+    "scripts/checks/test_kill_check.py": "test_kills",
+    "scripts/checks/test_gpu_check.py": "test_what_is_needed test_what_no_time",
+    "test_goldens.py": "test_trained",
+    "scripts/bench/test_processes.py": "test_the_script",
+    "test_examples.py": "test_an_example",
+    "marinenav_env/test_adding_to_the_core.py": "test_names test_the_punt test_the_tow",
+    "scripts/checks/test_mutants.py": "test_a_mutant_is",
+    "test_makefile.py": "",
+    "train_RL_agents/policies/test_export.py": "test_the_published_planner",
+    "train_RL_agents/policies/shield/test_deployed.py": "test_the_file",
+    "train_RL_agents/policies/shield/test_promises.py": "test_a_million",
+    "train_RL_agents/run/test_ending.py": "test_a_run_outlives",
+    "train_RL_agents/run/test_checkpoint.py": "test_kill",
+    "train_RL_agents/test_ranging.py": "test_train",
+    "train_RL_agents/test_vessels.py": "test_train",
+}
+"""Files with tests that compile, train long or start processes, the longest files first, with
+beginnings of the tests' names, none for all; `make check` leaves them out. Every room has tests
+that remain."""
+SLOW = tuple(
+    f"tests/{file}::{name}" for file, names in SLOW_TESTS.items() for name in names.split() or [""]
 )
-"""Beginnings of the names of tests that compile, train long or start processes, the longest files
-first; `make check` leaves them out. Every room has tests that remain."""
-SLOW_FILES = list(dict.fromkeys(name.partition("::")[0] for name in SLOW))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
-    rank = {name: place for place, name in enumerate(SLOW_FILES)}
+    rank = {f"tests/{file}": place for place, file in enumerate(SLOW_TESTS)}
     items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
 
 

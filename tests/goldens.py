@@ -26,22 +26,11 @@ from train_RL_agents.training.trainer import TorchRLTrainer
 FILE = Path(__file__).parent / "reference" / "goldens.json"
 WORLDS_AND_STEPS = ((1, 120), (16, 120), (4096, 40))
 TRAINING = [
-    "worlds=12",
-    "total_steps=1200",
-    "updates.batch_size=32",
-    "updates.samples_per_insert=2",
-    "updates.warmup_transitions=200",
-    "replay.capacity=3000",
-    "log.interval_steps=600",
-    "checkpoint.interval_steps=1200",
-    "evaluation.interval_steps=1200",
-    "evaluation.episodes=1",
-    "evaluation.final_episodes=1",
-    "env.episode.max_steps=30",
-    "algorithm.encoder=published",
-    "curriculum.hull_margin=0",
-    "algorithm.autocast=false",
-    "stack_k=1",
+    *("worlds=12", "total_steps=1200", "updates.batch_size=32", "updates.samples_per_insert=2"),
+    *("updates.warmup_transitions=200", "replay.capacity=3000", "log.interval_steps=600"),
+    *("checkpoint.interval_steps=1200", "evaluation.interval_steps=1200", "evaluation.episodes=1"),
+    *("evaluation.final_episodes=1", "env.episode.max_steps=30", "algorithm.encoder=published"),
+    *("curriculum.hull_margin=0", "algorithm.autocast=false", "stack_k=1"),
 ]
 
 

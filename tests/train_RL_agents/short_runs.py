@@ -10,6 +10,8 @@ import torch
 
 from train_RL_agents import train
 from train_RL_agents.config.files import load_config
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.metrics.reductions import reduce
 from train_RL_agents.metrics.writer import read_metrics
 from train_RL_agents.training.counters import InterruptedRunError
 from train_RL_agents.training.interruption import Interruption
@@ -17,26 +19,41 @@ from train_RL_agents.training.trainer import TorchRLTrainer
 
 SCRIPT = Path(train.__file__)
 SHORT = [
-    "worlds=6",
-    "total_steps=600",
-    "updates.batch_size=16",
-    "updates.samples_per_insert=0.5",
-    "updates.warmup_transitions=100",
-    "replay.capacity=3000",
-    "log.interval_steps=100",
-    "checkpoint.interval_steps=200",
-    "evaluation.interval_steps=400",
-    "evaluation.episodes=1",
-    "evaluation.final_episodes=1",
-    "env.episode.max_steps=40",
+    *("worlds=6", "total_steps=600", "updates.batch_size=16", "updates.samples_per_insert=0.5"),
+    *("updates.warmup_transitions=100", "replay.capacity=3000", "log.interval_steps=100"),
+    *("checkpoint.interval_steps=200", "evaluation.interval_steps=400", "evaluation.episodes=1"),
+    *("evaluation.final_episodes=1", "env.episode.max_steps=40"),
 ]
 TINY = [*SHORT, "total_steps=12"]
+SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
+SMALL += ["updates.warmup_transitions=0"]
+"""Settings of a learner alone."""
 CPU = torch.device("cpu")
+
+
+class Silent(Processes):
+    """One of several processes that exchange nothing."""
+
+    def broadcast(self, tensors):
+        """Leave the tensors alone."""
+
+    def wait(self):
+        pass
 
 
 def trainer(folder, *overrides, agent="AC-IQN", device=CPU):
     config, _, _ = load_config(agent=agent, overrides=[*SHORT, *overrides])
     return TorchRLTrainer(config, folder, device)
+
+
+def packed_log(learner, updates):
+    """Return all numbers of a log, as the trainer packs them, and begin the next one."""
+    gathered = learner.statistics.gather(Processes(), updates=updates)
+    records = [gathered.train(), *(record for _, record in gathered.by_stage())]
+    reduced = [reduce(value) for record in records for value in record.values()]
+    packed = torch.cat([entry.values for entry in reduced if entry.values is not None])
+    learner.statistics.clear()
+    return packed
 
 
 def flat(state, prefix=""):

@@ -8,19 +8,8 @@ import pytest
 
 from tests.conftest import ROOT, run_python
 from tests.guides import apply_diff, copy_folders, follow
+from tests.train_RL_agents.short_runs import SHORT
 from train_RL_agents.metrics.writer import read_metrics
-
-SHORT = [
-    "worlds=6",
-    "total_steps=300",
-    "updates.batch_size=16",
-    "updates.samples_per_insert=0.5",
-    "updates.warmup_transitions=100",
-    "replay.capacity=3000",
-    "log.interval_steps=100",
-    "evaluation.final_episodes=1",
-    "env.episode.max_steps=40",
-]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +32,8 @@ def test_the_trainer_trains_it_and_evaluation_loads_it(project):
         "import sys; from train_RL_agents import evaluate, train; a = sys.argv; i = a.index('--')\n"
         "sys.exit(train.main(a[1:i]) or evaluate.main(a[i + 1 :]))"
     )
-    training = ["--agent", "QR-DQN", "--device", "cpu", "--output", "run", *SHORT]
+    training = ["--agent", "QR-DQN", "--device", "cpu", "--output", "run"]
+    training += [*SHORT, "total_steps=300"]
     evaluation = ["--checkpoint", "run", "--episodes", "1", "--device", "cpu"]
     tables = run_python(project, "-c", program, *training, "--", *evaluation)
     assert tables.count("QR-DQN, seed 0, 300 steps") == 1

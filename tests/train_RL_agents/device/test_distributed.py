@@ -27,15 +27,9 @@ TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
 SHORT = [
     "worlds=3",  # 12 robots in one process, 15 in the other
     "total_steps=480",
-    "updates.batch_size=16",
-    "updates.samples_per_insert=2",
-    "updates.warmup_transitions=50",
-    "replay.capacity=3000",
-    "log.interval_steps=120",
-    "checkpoint.interval_steps=240",
-    "evaluation.episodes=1",
-    "evaluation.final_episodes=1",
-    "env.episode.max_steps=40",
+    *("updates.batch_size=16", "updates.samples_per_insert=2", "updates.warmup_transitions=50"),
+    *("replay.capacity=3000", "log.interval_steps=120", "checkpoint.interval_steps=240"),
+    *("evaluation.episodes=1", "evaluation.final_episodes=1", "env.episode.max_steps=40"),
 ]
 torchrun = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="this torch has no distributed package"

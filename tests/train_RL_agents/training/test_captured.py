@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.recorded_graphs import recorded_graphs
-from tests.train_RL_agents.short_runs import assert_same
+from tests.train_RL_agents.short_runs import SMALL, Silent, assert_same
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
@@ -15,18 +15,9 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.training import learner as learner_module
 from train_RL_agents.training.learner import Learner
 
-SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
-SMALL += ["updates.warmup_transitions=0"]
 
-
-class Twins(Processes):
+class Twins(Silent):
     """Two processes that always have the same tensors."""
-
-    def broadcast(self, tensors):
-        """Leave the tensors alone."""
-
-    def wait(self):
-        pass
 
     def sum(self, tensor):
         tensor.mul_(2.0)

@@ -5,11 +5,11 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from tests.fake_gpu import FAKE_GPU, AllOnGpu, Operators, OtherDeviceError, fake_gpu, load_guard
+from tests.train_RL_agents.short_runs import packed_log
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.metrics.reductions import reduce
 from train_RL_agents.training.learner import Learner
 
 WORLDS = 6
@@ -48,11 +48,7 @@ def test_an_iteration_and_its_log_stay_on_one_device(agent, prioritized):
             for _ in range(2):
                 made.collect()
                 made.learn()
-            gathered = made.statistics.gather(Processes(), updates=2)
-            records = [gathered.train(), *(record for _, record in gathered.by_stage())]
-            reduced = [reduce(value) for record in records for value in record.values()]
-            packed = torch.cat([entry.values for entry in reduced if entry.values is not None])
-            made.statistics.clear()
+            packed = packed_log(made, updates=2)
         assert made.agent.uses_bfloat16
         assert all(p.device == FAKE_GPU for p in made.agent.parameters())
         assert packed.device == FAKE_GPU

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.host_reads import HostReadError, no_host_reads
+from tests.train_RL_agents.short_runs import SMALL, Silent, packed_log
 from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
@@ -15,9 +16,6 @@ from train_RL_agents.evaluation.episodes import evaluation_config
 from train_RL_agents.metrics import accumulators
 from train_RL_agents.metrics.reductions import reduce
 from train_RL_agents.training.learner import Learner
-
-SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
-SMALL += ["updates.warmup_transitions=0"]
 
 
 def learner(device="cpu", agent="AC-IQN", *overrides):
@@ -40,11 +38,7 @@ def test_an_iteration_and_its_log_read_nothing_on_the_host(device, agent):
             made.set_stages(curriculum.stages(step, 6, device=device))
             made.collect()
             made.learn()
-        gathered = made.statistics.gather(Processes(), updates=4)
-        records = [gathered.train(), *(record for _, record in gathered.by_stage())]
-        reduced = [reduce(value) for record in records for value in record.values()]
-        packed = torch.cat([entry.values for entry in reduced if entry.values is not None])
-        made.statistics.clear()
+        packed = packed_log(made, updates=4)
     assert torch.isfinite(packed).all()
     with pytest.raises(HostReadError), no_host_reads():
         packed.tolist()
@@ -100,16 +94,6 @@ def test_actions_of_late_worlds_are_counted(monkeypatch):
     made.statistics.add_decision(actions, step)
     counts = made.statistics.gather(Processes(), updates=0).train()["action"].counts
     assert counts.nonzero().flatten().tolist() == accumulators.observed_worlds(6).tolist()
-
-
-class Silent(Processes):
-    """One of several processes that exchange nothing."""
-
-    def broadcast(self, tensors):
-        """Leave the tensors alone."""
-
-    def wait(self):
-        pass
 
 
 def test_processes_share_one_spread_of_exploration():
