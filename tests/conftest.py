@@ -1,12 +1,15 @@
 """Fixtures shared by all tests."""
 
 import gc
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -90,6 +93,22 @@ def run_python(folder: Path, *arguments: str | Path, **variables: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen) -> None:
+    """Wait until a condition holds; the process that brings it about must not end before."""
+    while not condition():
+        time.sleep(0.05)
+        assert process.poll() is None, process.communicate()
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import a file that lies in no package."""
+    specification = importlib.util.spec_from_file_location(f"{path.stem}_of_the_project", path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module  # dataclasses look there
+    specification.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(params=available_devices())

@@ -17,43 +17,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 READING_OPERATORS = {
     f"aten::{name}"
     for name in (
-        "_local_scalar_dense",
-        "_unique",
-        "_unique2",
-        "allclose",
-        "bincount",
-        "equal",
-        "histc",
-        "is_nonzero",
-        "item",
-        "masked_scatter",
-        "masked_select",
-        "multinomial",
-        "nonzero",
-        "nonzero_numpy",
-        "repeat_interleave",
-        "unique_consecutive",
-        "unique_dim",
+        *("_local_scalar_dense", "_unique", "_unique2", "allclose", "bincount", "equal", "histc"),
+        *("is_nonzero", "item", "masked_scatter", "masked_select", "multinomial", "nonzero"),
+        *("nonzero_numpy", "repeat_interleave", "unique_consecutive", "unique_dim"),
     )
 }
 INDEXING_OPERATORS = {"aten::index", "aten::index_put", "aten::index_put_"}
 READING_METHODS = {
     getattr(torch.Tensor, name)
     for name in (
-        "__array__",
-        "__bool__",
-        "__complex__",
-        "__contains__",
-        "__float__",
-        "__format__",
-        "__index__",
-        "__int__",
-        "__repr__",
-        "allclose",
-        "cpu",
-        "equal",
-        "item",
-        "numpy",
+        *("__array__", "__bool__", "__complex__", "__contains__", "__float__", "__format__"),
+        *("__index__", "__int__", "__repr__", "allclose", "cpu", "equal", "item", "numpy"),
         "tolist",
     )
 } | {torch.allclose, torch.equal}

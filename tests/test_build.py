@@ -20,20 +20,12 @@ from setuptools import Distribution
 from torch.utils import cpp_extension
 
 from marinenav_env.kernel import ops
+from tests.conftest import ROOT, load_file
 
-ROOT = Path(__file__).resolve().parents[1]
 CSRC = ROOT / "marinenav_env" / "csrc"
 
 
-def load_setup():
-    """Imports setup.py, which builds only when it is run."""
-    spec = importlib.util.spec_from_file_location("marinenav_setup", ROOT / "setup.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-setup = load_setup()
+setup = load_file(ROOT / "setup.py")  # builds only when it is run
 
 
 def make_toolkit(root: Path, release: str, headers: str = "include") -> Path:

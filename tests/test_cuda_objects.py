@@ -1,19 +1,18 @@
 """The CUDA sources compiled to objects, without a GPU: rounding, registers and spills."""
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
 import subprocess
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
 from torch.utils import cpp_extension
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.conftest import ROOT, load_file
+
 CSRC = ROOT / "marinenav_env" / "csrc"
 ARCHITECTURES = tuple(os.environ.get("MARINENAV_CHECKED_ARCHITECTURES", "90").split())
 """Of the GPUs; a minute each, so one by default: `MARINENAV_CHECKED_ARCHITECTURES="80 90 120"`."""
@@ -26,10 +25,7 @@ MOST_STACK = 860
 FLOAT, DOUBLE = re.compile(r"fE{4,5}v"), re.compile(r"dE{4,5}v")
 """What the mangled name of a kernel has in it: the last argument of its last phase is the type."""
 
-spec = importlib.util.spec_from_file_location("marinenav_setup", ROOT / "setup.py")
-setup = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(setup)
-
+setup = load_file(ROOT / "setup.py")
 TOOLKIT = setup.find_toolkit(os.environ)
 pytestmark = pytest.mark.skipif(
     TOOLKIT is None or TOOLKIT.version < (12, 8), reason="no CUDA toolkit that knows sm_120"

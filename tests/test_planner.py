@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import importlib.util
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
+from tests.conftest import ROOT, load_file
 from tests.train_RL_agents.policy_samples import EPISODES, OUTPUTS, export_policy, save_policy
 from train_RL_agents.policies.load import load_policy
 
-EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "planner.py"
+example = load_file(ROOT / "docs" / "examples" / "planner.py")
 # torch advises against TorchScript, which deployed planners load.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
-
-
-@functools.cache
-def example():
-    specification = importlib.util.spec_from_file_location("planner", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[specification.name] = module  # dataclasses look there
-    specification.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +27,7 @@ def tracks():
 def planner_of(tmp_path, name, **settings):
     path = tmp_path / "policy.pt"
     save_policy(path, name, **settings)
-    return example().Planner(export_policy(path)), load_policy(path)[0].double()
+    return example.Planner(export_policy(path)), load_policy(path)[0].double()
 
 
 def on_the_chart(tracks, step, robot):
@@ -50,7 +38,7 @@ def on_the_chart(tracks, step, robot):
     cos, sin = math.cos(heading), math.sin(heading)
     ahead = cos * own["vx"] + sin * own["vy"]
     aside = cos * own["vy"] - sin * own["vx"]
-    vessel = example().Vessel(
+    vessel = example.Vessel(
         east=own["y"],
         north=own["x"],
         yaw=math.pi / 2 - heading,
@@ -64,7 +52,7 @@ def on_the_chart(tracks, step, robot):
     _, objects, mask = (part[step, 0, robot] for part in tracks.observation)
     for x, y, vx, vy, radius in objects[mask > 0.5].tolist():
         contacts.append(
-            example().Contact(
+            example.Contact(
                 east=own["y"] + sin * x + cos * y,
                 north=own["x"] + cos * x - sin * y,
                 east_velocity=sin * vx + cos * vy,
@@ -108,7 +96,7 @@ def test_what_is_out_of_range_is_not_seen(tmp_path, tracks):
 
     def mask(distance, count=1):
         east, north = vessel.east + distance, vessel.north
-        contact = example().Contact(east, north, 0.0, 0.0, radius=1.0)
+        contact = example.Contact(east, north, 0.0, 0.0, radius=1.0)
         return planner.observe(vessel, goal, [contact] * count)[2].sum()
 
     assert (mask(20.9), mask(21.1), mask(5.0, count=7)) == (1, 0, 5)
@@ -133,6 +121,6 @@ def test_what_it_refuses(tmp_path):
     content[len(content) // 2] ^= 1
     exported.write_bytes(content)
     with pytest.raises(ValueError, match="is damaged"):
-        example().Planner(exported)
+        example.Planner(exported)
     with pytest.raises(ValueError, match="observes 2 decisions"):
         planner_of(tmp_path, "DQN", stack_k=2)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.marine import (
-    CONTINUOUS_ACTIONS,
-    DISCRETE_ACTIONS,
-    MarineNavEnv,
-)
+from marinenav_env.envs.marine import CONTINUOUS_ACTIONS, DISCRETE_ACTIONS, MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.state import StepBuffers
+from marinenav_env.stepper import Stepper
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
+EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
+FILES = sorted(EPISODES.glob("*.json"))
+"""Episodes recorded from the published simulator."""
 CROWDED = Stage(robots=5, vortices=2, buoys=3, min_distance_m=12.0)
 SPARSE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=20.0)
 
@@ -85,6 +86,18 @@ def snapshot(out: StepBuffers) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in rows.items()}
 
 
+def roll(env: MarineNavEnv, decisions: int) -> Iterator[StepBuffers]:
+    """Place all worlds and act at random; yield what is seen first and what every step wrote.
+
+    Finished worlds stay as they are.
+    """
+    stepper = Stepper(env, restarts=False)
+    yield stepper.reset()
+    for step in range(decisions):
+        yield stepper.step(actions(env, step))
+        stepper.advance()
+
+
 def episodes(env: MarineNavEnv, steps: int) -> Iterator[dict[str, Tensor]]:
     """Resets, then yields what every step wrote, and under `current.*` what the resets left.
 
@@ -122,6 +135,16 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
         integer = torch.int32 if a.dtype == torch.float32 else torch.int64
         a, b = a.contiguous().view(integer), b.contiguous().view(integer)
     return a.shape == b.shape and torch.equal(a, b)
+
+
+def assert_same_worlds(
+    whole: dict[str, Tensor], part: dict[str, Tensor], start: int, stop: int
+) -> None:
+    """Worlds start..stop of a record have the bits of another one, which holds them alone."""
+    for name, rows in part.items():
+        worlds_first = name.startswith("first.")
+        expected = whole[name][start:stop] if worlds_first else whole[name][:, start:stop]
+        assert same_bits(rows, expected), name
 
 
 def lone_vessel(config: EnvConfig, **fields: float) -> MarineNavEnv:

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from marinenav_env.render import figures
 from scripts import episode as program
 from scripts.episodes import plot
-
-EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
+from tests.marinenav_env.rollouts import EPISODES
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from marinenav_env.episodes.compare import Deviations
 from scripts import episode as program
 from scripts import replay_episode
+from tests.marinenav_env.rollouts import EPISODES
 
-EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
 FILES = sorted(str(path) for path in EPISODES.glob("*.json"))
 KEYS = [
     *("position_m", "heading_rad", "velocity", "thrust_n", "observation", "reward", "phi_rad"),

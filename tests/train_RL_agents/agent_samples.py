@@ -60,6 +60,12 @@ def names_by_weights(name: str) -> str:
     return " or ".join(other for other in AGENTS if shapes(other) == own)
 
 
+def without_scale(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return a network's parameters as the published files hold them."""
+    state = network.state_dict()
+    return {name: value for name, value in state.items() if "input_scale" not in name}
+
+
 def random_batch(agent: Agent, size: int) -> Batch:
     """Return a batch `[size]` that `agent` can learn from."""
     if agent.discrete:

@@ -12,6 +12,7 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.fields import plain
+from tests.marinenav_env.rollouts import EPISODES
 from train_RL_agents import evaluate, export
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import config_from_plain
@@ -19,7 +20,6 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.formats import FORMATS
 from train_RL_agents.run import checkpoint
 
-EPISODES = Path(__file__).parents[1] / "reference" / "episodes"
 OUTPUTS = {
     "AC-IQN": [(2,)],
     "DDPG": [(2,)],

@@ -3,11 +3,7 @@
 import pytest
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.icra2024 import (
-    ICRA2024_EXPERIMENTS,
-    ICRA2024_STAGES,
-    Icra2024Config,
-)
+from marinenav_env.envs.icra2024 import ICRA2024_EXPERIMENTS, ICRA2024_STAGES, Icra2024Config
 from marinenav_env.fields import ConfigError, plain
 from scripts import episode
 from tests.train_RL_agents.policy_samples import table_of

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import weakref
 from datetime import datetime
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from marinenav_env.kernel import memory
+from tests.conftest import wait_for
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
@@ -62,11 +62,8 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (tmp_path / "metrics.jsonl").exists() or not (
-        (tmp_path / "metrics.jsonl").stat().st_size
-    ):
-        time.sleep(0.05)
-        assert process.poll() is None
+    metrics = tmp_path / "metrics.jsonl"
+    wait_for(lambda: metrics.exists() and metrics.stat().st_size, process)
     process.send_signal(number)
     _, messages = process.communicate(timeout=120)
     assert process.returncode == 128 + number
@@ -172,20 +169,12 @@ def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):
 
 def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypatch):
     stage = {"num_robots": [3], "num_cores": [0], "num_obstacles": [0], "min_start_goal_dis": [30]}
+    settings = {"seed": 9, "total_timesteps": 60, "eval_freq": 60, "agent_type": "DQN"}
+    settings["save_dir"] = str(tmp_path / "training_data")
+    settings["training_schedule"] = {"timesteps": [0], **stage}
+    settings["eval_schedule"] = {"num_episodes": [1], **stage}
     path = tmp_path / "training.json"
-    path.write_text(
-        json.dumps(
-            {
-                "seed": 9,
-                "total_timesteps": 60,
-                "eval_freq": 60,
-                "save_dir": str(tmp_path / "training_data"),
-                "training_schedule": {"timesteps": [0], **stage},
-                "eval_schedule": {"num_episodes": [1], **stage},
-                "agent_type": "DQN",
-            }
-        )
-    )
+    path.write_text(json.dumps(settings))
     short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
     short.append("updates.warmup_transitions=100")
     moments = iter((datetime(2026, 1, 1), datetime(2026, 1, 2)))

@@ -9,6 +9,7 @@ from tests.marinenav_env.rollouts import (
     CROWDED,
     SPARSE,
     actions,
+    assert_same_worlds,
     eventful,
     record,
     rough,
@@ -26,14 +27,6 @@ def make_env(worlds: int, first_world: int, **options) -> MarineNavEnv:
     )
     env.set_stage((torch.arange(worlds, device=env.device) + first_world) % 3)
     return env
-
-
-def assert_same(whole, part, start: int, stop: int) -> None:
-    """Worlds start..stop of `whole` have the bits of `part`."""
-    for name, rows in part.items():
-        worlds_first = name.startswith("first.")
-        expected = whole[name][start:stop] if worlds_first else whole[name][:, start:stop]
-        assert same_bits(rows, expected), name
 
 
 @pytest.fixture
@@ -54,7 +47,7 @@ def test_a_world_does_not_depend_on_its_batch(device, dtype, config):
     assert whole["done"].sum() > 53 * 5
     for start, stop in ((0, 53), (0, 1), (17, 18), (5, 37), (52, 53)):
         part = record(make_env(stop - start, 100 + start, **options), STEPS)
-        assert_same(whole, part, start, stop)
+        assert_same_worlds(whole, part, start, stop)
 
 
 def test_number_of_threads_changes_nothing(threads):
@@ -62,7 +55,7 @@ def test_number_of_threads_changes_nothing(threads):
     whole = record(make_env(70, 0), 40)
     for count in (2, 3):
         torch.set_num_threads(count)
-        assert_same(whole, record(make_env(70, 0), 40), 0, 70)
+        assert_same_worlds(whole, record(make_env(70, 0), 40), 0, 70)
 
 
 def test_seed_world_and_episode_make_the_numbers(device):

@@ -13,7 +13,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import OUTCOME_FIELDS, STATS
 from marinenav_env.kernel.state import StepBuffers
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record, roll
 
 TWO = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)
 ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=9.5)
@@ -229,12 +229,8 @@ def test_statistics_are_the_sums_over_finished_episodes(stop, device):
 def test_every_outcome_is_of_the_last_finished_episode(device):
     """Outcome fields against the statistics of the worlds' first episodes."""
     env = MarineNavEnv(40, stages=(CROWDED,), config=eventful(25), device=device, seed=5)
-    buffers = [env.make_buffers(), env.make_buffers()]
-    env.reset_into(buffers[1])
-    for t in range(25):
-        buffers.reverse()
-        env.step_into(actions(env, t), *buffers)
-    assert buffers[1].done.all()
+    *_, out = roll(env, 25)
+    assert out.done.all()
     sums = dict(zip(STATS, env.read_stats()[0].tolist(), strict=True))
     outcome = {name: env.outcome[name].sum().item() for name in OUTCOME_FIELDS}
     assert sums["episodes"] == 40

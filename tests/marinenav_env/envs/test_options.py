@@ -19,6 +19,7 @@ from tests.marinenav_env.rollouts import (
     eventful,
     quiet,
     record,
+    roll,
     same_bits,
 )
 
@@ -275,15 +276,11 @@ def test_stage_comes_into_force_at_each_worlds_next_reset(device):
 
 def test_masked_reset_touches_only_its_worlds(device):
     env = MarineNavEnv(40, stages=(CROWDED,), config=eventful(), device=device)
-    buffers = [env.make_buffers(), env.make_buffers()]
-    env.reset_into(buffers[1])
-    for t in range(5):
-        buffers.reverse()
-        env.step_into(actions(env, t), *buffers)
+    *_, out = roll(env, 5)
     before = {name: tensor.clone() for name, tensor in env.state_dict().items()}
-    rows = [tensor.clone() for tensor in buffers[1].obs]
+    rows = [tensor.clone() for tensor in out.obs]
     mask = torch.arange(40, device=device) % 3 == 0
-    env.reset_into(buffers[1], mask)
+    env.reset_into(out, mask)
     kept = torch.nn.functional.pad(~mask, (0, 8))
     for name in ("robot", "status", "buoy", "vortex", "world"):
         now = getattr(env.state, name)
@@ -291,6 +288,6 @@ def test_masked_reset_touches_only_its_worlds(device):
         assert not torch.equal(now[..., :40][..., mask], before[name][..., :40][..., mask]) or (
             name == "status"
         )
-    for row, now in zip(rows, buffers[1].obs, strict=True):
+    for row, now in zip(rows, out.obs, strict=True):
         assert same_bits(row[~mask], now[~mask])
         assert not torch.equal(row[mask], now[mask])

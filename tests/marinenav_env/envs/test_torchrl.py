@@ -11,6 +11,7 @@ from torchrl.envs.utils import check_env_specs
 
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.stepper import Stepper
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, eventful
 
 WORLDS = 6
@@ -147,22 +148,20 @@ def test_training_path_gives_what_single_steps_give(device):
     """Both faces of the same simulator, and the true terminal observation before the reset."""
     steps = single_steps(make_env(device), STEPS)
     env = make_env(device)
-    buffers = [env.make_buffers(), env.make_buffers()]
-    env.reset_into(buffers[1])
+    stepper = Stepper(env)
+    stepper.reset()
     for t in range(STEPS):
         now = steps[:, t]
-        assert torch.equal(buffers[1].obs.ego, now["robots", "self"])
+        assert torch.equal(stepper.now.obs.ego, now["robots", "self"])
         assert torch.equal(env.alive, now["robots", "alive"])
-        buffers.reverse()
-        out = buffers[1]
-        env.step_into(now["robots", "action"].contiguous(), *buffers)
+        out = stepper.step(now["robots", "action"].contiguous())
         after = now["next"]
         for name, mine in zip(("self", "objects", "mask"), out.obs, strict=True):
             assert torch.equal(mine, after["robots", name])
         assert torch.equal(out.reward, after["robots", "reward"].squeeze(-1))
         assert torch.equal(out.terminated, after["robots", "robot_terminated"])
         assert torch.equal(out.done, after["done"].squeeze(-1))
-        env.reset_into(out, out.done)
+        stepper.advance()
 
 
 def test_terminal_observation_is_the_true_one(device):

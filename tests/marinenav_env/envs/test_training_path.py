@@ -8,15 +8,9 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.stepper import Stepper
 from tests.host_reads import HostReadError, no_host_reads
-from tests.marinenav_env.rollouts import (
-    CROWDED,
-    SPARSE,
-    actions,
-    eventful,
-    same_bits,
-    snapshot,
-)
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, same_bits, snapshot
 
 WORLDS = 20
 
@@ -64,31 +58,23 @@ def test_guard_sees_the_simulators_host_reads(device):
 
 def test_restored_state_goes_on_as_before(device):
     """Saved in the middle of episodes, loaded into a new simulator: the same bits from there."""
-    env = make_env(device)
-    buffers = [env.make_buffers(), env.make_buffers()]
-    env.reset_into(buffers[1])
+    env, other = make_env(device), make_env(device)
+    stepper, fresh = Stepper(env), Stepper(other)
+    stepper.reset()
 
-    def go_on(env: MarineNavEnv, buffers: list) -> list[dict[str, torch.Tensor]]:
-        rows = []
-        for t in range(5, 25):
-            buffers.reverse()
-            env.step_into(actions(env, t), *buffers)
-            rows.append(snapshot(buffers[1]))
-            env.reset_into(buffers[1], buffers[1].done)
-        return rows
+    def rows(stepper: Stepper, decisions: range) -> list[dict[str, torch.Tensor]]:
+        found = []
+        for t in decisions:
+            found.append(snapshot(stepper.step(actions(stepper.env, t))))
+            stepper.advance()
+        return found
 
-    for t in range(5):
-        buffers.reverse()
-        env.step_into(actions(env, t), *buffers)
-        env.reset_into(buffers[1], buffers[1].done)
+    rows(stepper, range(5))
     saved = env.state_dict()
-    expected = go_on(env, buffers)
-
-    other = make_env(device)
-    fresh = [other.make_buffers(), other.make_buffers()]
+    expected = rows(stepper, range(5, 25))
     other.load_state_dict(saved)
-    other.observe_into(fresh[1])
-    for a, b in zip(expected, go_on(other, fresh), strict=True):
+    fresh.observe()
+    for a, b in zip(expected, rows(fresh, range(5, 25)), strict=True):
         for name in a:
             assert same_bits(a[name], b[name]), name
     assert torch.equal(env.read_stats(), other.read_stats())

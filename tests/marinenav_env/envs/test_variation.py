@@ -8,7 +8,7 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.faults import VariationConfig
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, lone_vessel, quiet
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, lone_vessel, quiet, roll
 
 FACTORS = {
     "mass": ("mass", "izz"),
@@ -27,10 +27,8 @@ def states(config: EnvConfig, device: str) -> torch.Tensor:
     env = MarineNavEnv(
         3, stages=(CROWDED,), config=quiet(config), device=device, dtype=torch.float64
     )
-    now, following = env.make_buffers(), env.make_buffers()
-    env.reset_into(now)
-    for step in range(30):
-        env.step_into(actions(env, step), now, following)
+    for _ in roll(env, 30):
+        pass
     return env.state.robot.clone()
 
 

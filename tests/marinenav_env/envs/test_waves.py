@@ -10,7 +10,7 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.water import WavesConfig
-from tests.marinenav_env.rollouts import SPARSE, actions, lone_vessel, motion_after_a_decision
+from tests.marinenav_env.rollouts import SPARSE, lone_vessel, motion_after_a_decision, roll
 
 HEIGHT, PERIOD, DRAUGHT, LENGTH, MASS, GRAVITY, DT = 0.3, 3.0, 0.16, 5.0, 400.0, 9.81, 0.05
 INERTIA = np.array([380.0, 400.0, 1430.0])
@@ -78,13 +78,8 @@ def test_phases_turn_with_the_decisions(device):
     """By the frequency times 0.5 s, within 0 and 2 pi, from phases that differ between worlds."""
     options = {"stages": (SPARSE,), "device": device, "dtype": torch.float64}
     env = MarineNavEnv(512, config=wavy(), **options)
-    now, following = env.make_buffers(), env.make_buffers()
-    env.reset_into(now)
-    before = env.state.wave[2:, :512].cpu().numpy().copy()
+    before, *_, after = (env.state.wave[2:, :512].cpu().numpy().copy() for _ in roll(env, 3))
     assert before.std(1) == pytest.approx(2.0 * math.pi / math.sqrt(12.0), rel=0.1)
-    for step in range(3):
-        env.step_into(actions(env, step), now, following)
-    after = env.state.wave[2:, :512].cpu().numpy()
     assert (after >= 0.0).all()
     assert (after < 2.0 * math.pi).all()
     turned = np.exp(1j * (before - after))

@@ -10,7 +10,7 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.water import WindConfig
-from tests.marinenav_env.rollouts import SPARSE, actions, lone_vessel, motion_after_a_decision
+from tests.marinenav_env.rollouts import SPARSE, lone_vessel, motion_after_a_decision, roll
 
 SURGE_MASS, SWAY_MASS, YAW_INERTIA, DT = 380.0, 400.0, 1430.0, 0.05
 NORTH_3_EAST_4 = {"speed": (5.0, 5.0), "direction": (math.atan2(4.0, 3.0),) * 2}
@@ -79,12 +79,7 @@ def test_episodes_draw_from_the_ranges(device):
 def test_gusts_have_their_spread_and_memory(device):
     """A spread of 2 m/s in every decision, and a share exp(-0.5 s / 2 s) of the one before."""
     env = MarineNavEnv(8192, stages=(SPARSE,), config=windy(gust_std=2.0), device=device)
-    now, following = env.make_buffers(), env.make_buffers()
-    env.reset_into(now)
-    rows = [wind_of(env)[3]]
-    for step in range(4):
-        env.step_into(actions(env, step), now, following)
-        rows.append(wind_of(env)[3])
+    rows = [wind_of(env)[3] for _ in roll(env, 4)]
     for before, after in itertools.pairwise(rows):
         assert after.std().item() == pytest.approx(2.0, rel=0.04)
         assert torch.corrcoef(torch.stack((before, after)))[0, 1] == pytest.approx(

@@ -1,7 +1,6 @@
 """Comparison of a replay with its recording: every planted difference is found."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +17,8 @@ from marinenav_env.episodes.compare import (
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import Episode, read_episode
 from marinenav_env.tracks import Tracks
+from tests.marinenav_env.rollouts import EPISODES
 
-EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
 PLANTED = 3e-3
 
 

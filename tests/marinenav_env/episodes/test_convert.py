@@ -1,7 +1,6 @@
 """Configurations and Tracks of episode files, and what files cannot hold."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +9,8 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.episodes.convert import config_of, sections_of, tracks_of
 from marinenav_env.episodes.format import Episode, read_episode
+from tests.marinenav_env.rollouts import EPISODES, FILES
 
-EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
-FILES = sorted(EPISODES.glob("*.json"))
 SMALL = EPISODES / "calm_policy_3r.json"
 DISCRETE = EPISODES / "vortex_discrete_3r_1c.json"
 

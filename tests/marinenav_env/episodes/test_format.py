@@ -1,9 +1,10 @@
 """Episode files: the published format in and out, and what is said of damaged files."""
 
 import copy
+import functools
 import json
 import math
-from pathlib import Path
+import operator
 
 import pytest
 
@@ -14,9 +15,8 @@ from marinenav_env.episodes.format import (
     read_episode,
     write_episode,
 )
+from tests.marinenav_env.rollouts import EPISODES, FILES
 
-EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
-FILES = sorted(EPISODES.glob("*.json"))
 SMALL = EPISODES / "calm_policy_3r.json"
 DISCRETE = EPISODES / "vortex_discrete_3r_1c.json"
 
@@ -87,9 +87,7 @@ def _set(*path):
 
     def damage(data):
         *keys, last, value = path
-        for key in keys:
-            data = data[key]
-        data[last] = value
+        functools.reduce(operator.getitem, keys, data)[last] = value
 
     return damage
 
@@ -97,9 +95,7 @@ def _set(*path):
 def _drop(*path):
     def damage(data):
         *keys, last = path
-        for key in keys:
-            data = data[key]
-        del data[last]
+        del functools.reduce(operator.getitem, keys, data)[last]
 
     return damage
 

@@ -1,7 +1,6 @@
 """Parity with the published simulator: its recorded episodes replay here."""
 
 import copy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +8,8 @@ import torch
 
 from marinenav_env.episodes.format import Episode, read_episode
 from marinenav_env.episodes.replay import at_threshold, check, env_at
+from tests.marinenav_env.rollouts import EPISODES, FILES
 
-EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
-FILES = sorted(EPISODES.glob("*.json"))
 SMALL = EPISODES / "calm_policy_3r.json"
 
 

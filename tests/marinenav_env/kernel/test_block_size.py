@@ -1,25 +1,19 @@
 """What MARINENAV_BLOCK_SIZE may be; read only on CUDA, so the function is compiled on its own."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.core_programs import ROOT, build
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory) -> str:
-    path = str(tmp_path_factory.mktemp("build") / "block_size")
-    source = ROOT / "tests" / "csrc" / "block_size.cpp"
-    include = f"-I{ROOT / 'marinenav_env' / 'csrc'}"
-    compiler = os.environ.get("CXX", "g++")
-    subprocess.run([compiler, "-std=c++17", include, str(source), "-o", path], check=True)
-    return path
+def program() -> Path:
+    return build("block_size", ROOT / "tests" / "csrc" / "block_size.cpp")
 
 
-def answer(program: str, *value: str) -> tuple[int, str]:
+def answer(program: Path, *value: str) -> tuple[int, str]:
     result = subprocess.run([program, *value], capture_output=True, text=True)
     return result.returncode, result.stdout.strip()
 

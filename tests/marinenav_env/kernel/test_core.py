@@ -4,7 +4,6 @@ Under the address and undefined-behaviour sanitizers for this machine, with the 
 operators, and for each older instruction set that it also runs: all must give the same bits.
 """
 
-import importlib.util
 import os
 import platform
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ import pytest
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.kernel import ops
+from tests.conftest import load_file
 from tests.core_programs import PARAMS, ROOT, build, run
 from tests.marinenav_env.rollouts import rough
 
@@ -24,10 +24,7 @@ SANITIZED = ("-O0", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=nati
 
 def other_builds() -> dict[str, tuple[str, ...]]:
     """Flags of builds for this machine that must give the same bits as the sanitized one."""
-    spec = importlib.util.spec_from_file_location("marinenav_setup", ROOT / "setup.py")
-    setup = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(setup)
-    builds = {"operators": tuple(setup.cxx_flags(os.environ))}
+    builds = {"operators": tuple(load_file(ROOT / "setup.py").cxx_flags(os.environ))}
     cpuinfo = Path("/proc/cpuinfo")
     if platform.machine() == "x86_64" and cpuinfo.exists():
         builds["x86-64"] = ("-O0", "-g0", "-march=x86-64")

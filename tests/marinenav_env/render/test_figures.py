@@ -30,10 +30,7 @@ from marinenav_env.render.geometry import (
 )
 from marinenav_env.tracks import record_tracks
 from marinenav_env.water import StreamConfig, WindConfig
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, eventful
-
-EPISODES = Path(__file__).parents[2] / "reference" / "episodes"
-FILES = sorted(EPISODES.glob("*.json"))
+from tests.marinenav_env.rollouts import CROWDED, EPISODES, FILES, SPARSE, eventful
 
 
 def read_scene(path: Path) -> Scene:

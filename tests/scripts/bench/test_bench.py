@@ -14,13 +14,7 @@ from scripts.bench.bounds import OBSERVATION, Work, bound_of, work_of_robot_step
 from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.machine import Laps, Memory, Peaks, timed
 from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simulator
-from scripts.bench.training import (
-    Lap,
-    Training,
-    jitter,
-    measure_training,
-    training_config,
-)
+from scripts.bench.training import Lap, Training, jitter, measure_training, training_config
 from train_RL_agents.agents import base
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import training_env
@@ -29,18 +23,8 @@ from train_RL_agents.metrics.writer import read_metrics
 CPU = torch.device("cpu")
 BRIEF = Effort(repeats=2, seconds=0.001)
 NEEDED = (
-    "mode",
-    "device",
-    "worlds",
-    "robots",
-    "buoys",
-    "vortices",
-    "resets",
-    "robot_steps_per_s",
-    "world_steps_per_s",
-    "samples_per_insert",
-    "memory_bytes",
-    "memory_growth_bytes",
+    *("mode", "device", "worlds", "robots", "buoys", "vortices", "resets", "robot_steps_per_s"),
+    *("world_steps_per_s", "samples_per_insert", "memory_bytes", "memory_growth_bytes"),
 )
 
 
@@ -114,12 +98,8 @@ class TestCommandLine:
         record = json.loads(path.read_text())
         assert {"machine", "commit", "versions", "rows"} <= record.keys()
         assert record["complete"] is True
-        assert [entry["mode"] for entry in record["rows"]] == [
-            "step",
-            "inference",
-            "inference",
-            "train",
-        ]
+        modes = [entry["mode"] for entry in record["rows"]]
+        assert modes == ["step", "inference", "inference", "train"]
         for entry in record["rows"]:
             assert set(NEEDED) <= entry.keys()
             assert entry["robot_steps_per_s"] > 0

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from scripts.checks import gpu_check, sanitizer_run
-from tests.conftest import ROOT, run_python
+from tests.conftest import ROOT, run_python, wait_for
 from train_RL_agents.agents.registry import AGENTS
 
 SCRIPT = ROOT / "scripts" / "gpu_check.sh"
@@ -189,21 +189,15 @@ def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
     assert "bench skipped (0 s): no time was left of 5 s" in result.stdout
 
 
-def wait_for(condition, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
     out = tmp_path / "out"
     process = start(tmp_path, PYTHON=pretender, HANG="--modes step", TMPDIR=str(tmp_path))
-    wait_for(lambda: (out / "gpu_check.json").exists() and "train_SAC" in checks_of(tmp_path))
+    record = out / "gpu_check.json"
+    wait_for(lambda: record.exists() and "train_SAC" in checks_of(tmp_path), process)
     assert record_of(tmp_path)["complete"] is False  # written while the rest goes on
     assert "== build" in (out / "gpu_check.log").read_text()
-    wait_for(lambda: list(tmp_path.glob("gpu_check.*/bench.log")))
+    wait_for(lambda: list(tmp_path.glob("gpu_check.*/bench.log")), process)
     sent = time.monotonic()
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
@@ -231,13 +225,8 @@ def test_record_begins_with_the_machine(monkeypatch):
 def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
     out = tmp_path / "out"
     out.mkdir()
-    for name in (
-        "gpu_bench.json",
-        "gpu_training.json",
-        "gpu_replay.json",
-        "gpu_check.json",
-        "gpu_check.log",
-    ):
+    records = ("gpu_bench.json", "gpu_training.json", "gpu_replay.json", "gpu_check.json")
+    for name in (*records, "gpu_check.log"):
         (out / name).write_text("old")
     run(tmp_path, PYTHON=pretender, FAIL="setup.py")
     assert sorted(path.name for path in out.iterdir()) == ["gpu_check.json", "gpu_check.log"]

@@ -12,7 +12,7 @@ import torch
 
 from marinenav_env.envs.icra2024 import Icra2024Config, icra2024_spec
 from marinenav_env.envs.observation import Observation
-from tests.train_RL_agents.agent_samples import HISTORY, MARINE, random_observation
+from tests.train_RL_agents.agent_samples import HISTORY, MARINE, random_observation, without_scale
 from train_RL_agents.agents.encoders import make_encoder, reciprocal_scale
 from train_RL_agents.agents.networks import (
     Critic,
@@ -45,11 +45,6 @@ HIDDEN = {
 }
 COSINE = {"cos_embedding.weight": (256, 64), "cos_embedding.bias": (256,)}
 ACTION = {"action_encoder.0.weight": (128, 2), "action_encoder.0.bias": (128,)}
-
-
-def without_scale(network: torch.nn.Module) -> dict[str, torch.Tensor]:
-    state = network.state_dict()
-    return {name: value for name, value in state.items() if not name.endswith("_input_scale")}
 
 
 def output(name: str, size: int) -> dict[str, tuple[int, ...]]:

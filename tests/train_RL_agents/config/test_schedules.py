@@ -94,17 +94,10 @@ def test_rates_of_a_run():
 
 
 def test_rates_change_only_where_their_settings_say():
-    config, _, _ = load_config(
-        overrides=[
-            "total_steps=1000",
-            "worlds=6",
-            "exploration.ramp_share=0.3",
-            "exploration.epsilon_start=0.9",
-            "exploration.epsilon_end=0.1",
-            "updates.decay_from=0.7",
-            "updates.decay_to=0.2",
-        ]
-    )
+    overrides = ["total_steps=1000", "worlds=6", "updates.decay_from=0.7", "updates.decay_to=0.2"]
+    overrides += ["exploration.epsilon_start=0.9", "exploration.epsilon_end=0.1"]
+    overrides += ["exploration.ramp_share=0.3"]
+    config, _, _ = load_config(overrides=overrides)
     rates = [Schedules(config).rates(step) for step in range(1001)]
     for step, (epsilon, scale, _) in enumerate(rates):
         assert epsilon == pytest.approx(0.9 - 0.8 * min(step / 300, 1.0))

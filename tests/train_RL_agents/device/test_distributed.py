@@ -14,7 +14,7 @@ import torch
 
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
-from tests.conftest import ROOT, run_python
+from tests.conftest import ROOT, run_python, wait_for
 from tests.train_RL_agents.short_runs import assert_same
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
@@ -273,9 +273,7 @@ def test_two_processes_have_identical_weights_and_own_worlds(tmp_path):
 def test_a_signal_to_several_processes_is_heard_between_logs(tmp_path):
     never = [f"{name}.interval_steps=10_000_000" for name in ("log", "checkpoint", "evaluation")]
     process = start(tmp_path, "total_steps=10_000_000", *never)
-    while not list((tmp_path / "checkpoints").glob("step_000000000000.pt")):
-        time.sleep(0.05)
-        assert process.poll() is None, process.communicate()
+    wait_for((tmp_path / "checkpoints" / "step_000000000000.pt").exists, process)
     time.sleep(1.0)
     process.terminate()
     output, _ = process.communicate(timeout=120)

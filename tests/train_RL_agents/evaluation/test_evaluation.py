@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -11,7 +10,6 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import plain
-from tests.train_RL_agents.agent_samples import make_agent
 from tests.train_RL_agents.evaluation.trajectories import measured, vessel
 from tests.train_RL_agents.policy_samples import save_policy, table_of
 from train_RL_agents import evaluate
@@ -24,7 +22,6 @@ from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run import checkpoint
-from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.counters import Counters
 from train_RL_agents.training.evaluations import RunEvaluation
 
@@ -252,39 +249,6 @@ def test_the_risk_level_of_the_training_is_accepted(tmp_path, monkeypatch):
     save_policy(path, "AC-IQN", evaluation=stages, algorithm={"cvar": 0.5})
     options = ["--cvar", "0.5", "--no-adaptive-cvar"]
     assert evaluate.main(["--checkpoint", str(path), "--episodes", "1", *options]) == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "no checkpoint|no file"), (b"rubbish", "damaged"), (b"", "damaged")],
-)
-@pytest.mark.parametrize("name", ["weights.npz", "weights.pt"])
-def test_files_without_a_policy(tmp_path, refused, name, content, message):
-    path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=message):
-        load_policy(path)
-    assert refused(evaluate.main, ["--checkpoint", str(path)]).startswith("error: ")
-
-
-@pytest.mark.parametrize("name", ["AC-IQN", "IQN", "SAC", "DQN"])
-def test_published_weights_find_their_agent(tmp_path, name):
-    actor = make_agent(name).actor
-    own = {key: value for key, value in actor.state_dict().items() if "input_scale" not in key}
-    np.savez(tmp_path / "weights.npz", **{key: value.numpy() for key, value in own.items()})
-    agent, config = load_policy(tmp_path / "weights.npz")
-    assert config.agent == name
-    assert name in agent.name
-    assert torch.all(agent.actor.encoder.self_input_scale == 1.0)
-    for key, value in own.items():
-        assert torch.equal(agent.actor.state_dict()[key], value)
-
-
-def test_arrays_of_no_agent(tmp_path):
-    np.savez(tmp_path / "weights.npz", weight=np.ones(3))
-    with pytest.raises(CheckpointError, match="fits the network of no agent"):
-        load_policy(tmp_path / "weights.npz")
 
 
 def test_actions_that_are_not_finite_end_an_evaluation(monkeypatch):

@@ -2,12 +2,19 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 import yaml
 
-from tests.train_RL_agents.agent_samples import make_agent, names_by_weights, random_observation
+from tests.train_RL_agents.agent_samples import (
+    make_agent,
+    names_by_weights,
+    random_observation,
+    without_scale,
+)
 from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents import evaluate
 from train_RL_agents.policies.interface import acting_network
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.pretrained import (
@@ -21,21 +28,18 @@ from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
 
 
-def without_scale(network):
-    """Return a network's parameters as the published files hold them."""
-    return {
-        name: value for name, value in network.state_dict().items() if "input_scale" not in name
-    }
-
-
+@pytest.mark.parametrize("file", ["network_params.pth", "weights.npz"])
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "DQN", "DDPG", "SAC"])
-def test_published_state_dicts(tmp_path, name):
-    path = tmp_path / "network_params.pth"
+def test_published_weights_find_their_agent(tmp_path, name, file):
+    path = tmp_path / file
     own = without_scale(make_agent(name).actor)
-    torch.save(own, path)
+    if path.suffix == ".npz":
+        np.savez(path, **{key: value.numpy() for key, value in own.items()})
+    else:
+        torch.save(own, path)
     agent, config = load_policy(path)
     assert agent.name == names_by_weights(name)
-    assert config.agent in agent.name
+    assert config.agent == agent.name.partition(" or ")[0]
     assert torch.all(agent.actor.encoder.self_input_scale == 1.0)
     loaded = without_scale(agent.actor)
     assert all(torch.equal(loaded[key], value) for key, value in own.items())
@@ -73,23 +77,29 @@ def test_published_rainbow(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ([1, 2], "not a state dict"),
-        ({"weight": torch.ones(3)}, "fits the network of no agent"),
-        (None, "no checkpoint"),
-        (b"rubbish", "is damaged"),
-        (b"", "is damaged"),
+        ("network_params.pth", [1, 2], "not a state dict"),
+        ("network_params.pth", {"weight": torch.ones(3)}, "fits the network of no agent"),
+        ("weights.npz", {"weight": torch.ones(3)}, "fits the network of no agent"),
+        ("network_params.pth", None, "no checkpoint"),
+        ("weights.npz", None, "no file"),
+        ("weights.pt", None, "no checkpoint"),
+        *((f"weights.{kind}", b"rubbish", "is damaged") for kind in ("pth", "npz", "pt")),
+        *((f"weights.{kind}", b"", "is damaged") for kind in ("pth", "npz", "pt")),
     ],
 )
-def test_files_that_are_no_state_dict(tmp_path, content, message):
-    path = tmp_path / "actor_network_params.pth"
+def test_files_without_a_policy(tmp_path, refused, name, content, message):
+    path = tmp_path / name
     if isinstance(content, bytes):
         path.write_bytes(content)
-    elif content is not None:
+    elif path.suffix == ".npz" and content:
+        np.savez(path, **content)
+    elif content:
         torch.save(content, path)
     with pytest.raises(CheckpointError, match=message):
         load_policy(path)
+    assert refused(evaluate.main, ["--checkpoint", str(path)], message).startswith("error: ")
 
 
 def test_published_iqn_draws_its_fractions_for_every_robot_anew(tmp_path, monkeypatch):

@@ -11,13 +11,7 @@ import pytest
 import torch
 
 from marinenav_env.files import write_atomically
-from train_RL_agents.run.checkpoint import (
-    CheckpointError,
-    CheckpointFolder,
-    load,
-    newest,
-    save,
-)
+from train_RL_agents.run.checkpoint import CheckpointError, CheckpointFolder, load, newest, save
 
 STATE = {"step": 7, "model": {"weight": torch.arange(5000.0)}, "config": {"a": [1, None, "x"]}}
 

@@ -4,11 +4,11 @@ import fcntl
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
 from marinenav_env.fields import ConfigError
+from tests.conftest import wait_for
 from tests.train_RL_agents.short_runs import TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.device.distributed import Processes
@@ -73,11 +73,8 @@ def test_resume_of_a_running_run_is_refused(tmp_path, refused):
         command(tmp_path, "total_steps=10_000_000"), env=environment(), stderr=subprocess.DEVNULL
     )
     try:
-        while not (tmp_path / "metrics.jsonl").exists() or not checkpoint.saved_steps(
-            tmp_path / "checkpoints"
-        ):
-            time.sleep(0.05)
-            assert running.poll() is None
+        metrics, saved = tmp_path / "metrics.jsonl", tmp_path / "checkpoints"
+        wait_for(lambda: metrics.exists() and checkpoint.saved_steps(saved), running)
         newest = checkpoint.newest(tmp_path)
         for place in (tmp_path, tmp_path / "checkpoints", newest):
             refused(train.main, ["--resume", str(place)], f"is in use by process {running.pid}")

@@ -1,5 +1,6 @@
 """Going on where a run stopped: exactly, after any interruption, from its own files only."""
 
+import functools
 import json
 import random
 import re
@@ -14,6 +15,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tqdm import tqdm
 
+from tests.conftest import wait_for
 from tests.train_RL_agents.short_runs import (
     CPU,
     TINY,
@@ -41,14 +43,24 @@ STOPS = (252, 300, 402, 600)
 NEWEST = "checkpoints/step_000000000600.pt"
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return a function that gives the folder of an agent's run that was never stopped."""
+
+    @functools.cache
+    def folder_of(agent):
+        folder = tmp_path_factory.mktemp("whole")
+        trainer(folder, agent=agent).train()
+        return folder
+
+    return folder_of
+
+
 @pytest.mark.parametrize(
     ("agent", "step"),
     [*((agent, 252) for agent in AGENTS), *(("AC-IQN", step) for step in STOPS[1:])],
 )
-def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent, step):
-    whole = trainer(tmp_path / "whole", agent=agent)
-    whole.train()
-
+def test_resumed_run_is_the_run_never_stopped(whole, tmp_path, monkeypatch, agent, step):
     stopped = trainer(tmp_path / "parts", agent=agent)
     assert stop_at(monkeypatch, stopped, step - 2) == step
     torch.manual_seed(12345)
@@ -56,12 +68,10 @@ def test_resumed_run_is_the_run_never_stopped(tmp_path, monkeypatch, agent, step
     resumed.resume(checkpoint.newest(tmp_path / "parts"))
     resumed.train()
 
-    last = "checkpoints/step_000000000600.pt"
-    assert_same(
-        checkpoint.load(tmp_path / "whole" / last), checkpoint.load(tmp_path / "parts" / last)
-    )
-    assert timeless(tmp_path / "whole") == timeless(tmp_path / "parts")
-    tables = [(tmp_path / name / "evaluation.json").read_text() for name in ("whole", "parts")]
+    folders = whole(agent), tmp_path / "parts"
+    assert_same(*(checkpoint.load(folder / NEWEST) for folder in folders))
+    assert timeless(folders[0]) == timeless(folders[1])
+    tables = [(folder / "evaluation.json").read_text() for folder in folders]
     assert tables[0] == tables[1]
 
 
@@ -124,22 +134,22 @@ def test_a_signal_in_the_final_evaluation_leaves_at_once(tmp_path, monkeypatch, 
     assert (tmp_path / "evaluation.json").exists()
 
 
-def test_a_run_that_dies_before_its_second_checkpoint_begins_the_same_again(tmp_path, monkeypatch):
-    whole = trainer(tmp_path / "whole")
-    whole.train()
-    dies = trainer(tmp_path / "parts")
+def test_a_run_that_dies_before_its_second_checkpoint_begins_the_same_again(
+    whole, tmp_path, monkeypatch
+):
+    dies = trainer(tmp_path)
     calls = iter(range(3))
     collect = dies.learner.collect
     monkeypatch.setattr(dies.learner, "collect", lambda: (next(calls), collect()))
     with pytest.raises(StopIteration):
         dies.train()
-    resumed = trainer(tmp_path / "parts")
-    resumed.resume(checkpoint.newest(tmp_path / "parts"))
+    resumed = trainer(tmp_path)
+    resumed.resume(checkpoint.newest(tmp_path))
     assert resumed.counters.step == 0
     resumed.train()
-    assert timeless(tmp_path / "whole") == timeless(tmp_path / "parts")
-    last = [checkpoint.load(checkpoint.newest(tmp_path / name)) for name in ("whole", "parts")]
-    assert_same(*last)
+    folders = whole("AC-IQN"), tmp_path
+    assert timeless(folders[0]) == timeless(folders[1])
+    assert_same(*(checkpoint.load(checkpoint.newest(folder)) for folder in folders))
 
 
 @pytest.mark.parametrize("way", ["start", "resume", "sweep"])
@@ -168,9 +178,7 @@ def test_kill_loses_at_most_one_interval_and_no_record_is_doubled(tmp_path, monk
         stderr=subprocess.DEVNULL,
     )
     metrics = tmp_path / "metrics.jsonl"
-    while not metrics.exists() or metrics.read_text().count('"train"') < 3:
-        time.sleep(0.02)
-        assert process.poll() is None
+    wait_for(lambda: metrics.exists() and metrics.read_text().count('"train"') > 2, process)
     time.sleep(random.random())
     process.kill()
     process.wait()
