@@ -25,8 +25,7 @@ def tracks():
 
 
 def planner_of(tmp_path, name, **settings):
-    path = tmp_path / "policy.pt"
-    save_policy(path, name, **settings)
+    path = save_policy(tmp_path / "policy.pt", name, **settings)
     return example.Planner(export_policy(path)), load_policy(path)[0].double()
 
 

@@ -20,8 +20,7 @@ def record(*arguments):
 @pytest.mark.parametrize("noise", ["--noise", "--no-noise"])
 @pytest.mark.parametrize("name", ["AC-IQN", "SAC", "Rainbow"])
 def test_what_is_recorded_replays(tmp_path, capsys, name, noise):
-    checkpoint, folder = tmp_path / "policy.pt", tmp_path / "episodes"
-    save_policy(checkpoint, name)
+    checkpoint, folder = save_policy(tmp_path / "policy.pt", name), tmp_path / "episodes"
     assert record(checkpoint, folder, "--vortices", "4", "--episodes", "3", noise) == 0
     files = [str(folder / f"episode_4_{index}.json") for index in range(3)]
     printed = capsys.readouterr().out.splitlines()
@@ -42,8 +41,7 @@ def test_what_is_recorded_replays(tmp_path, capsys, name, noise):
 
 
 def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
-    checkpoint = tmp_path / "policy.pt"
-    save_policy(checkpoint, "AC-IQN")
+    checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN")
     assert record(checkpoint, tmp_path / "one.json", "--stage", "2") == 0
     assert record(checkpoint, tmp_path, "--stage", "2", "--episodes", "2") == 0
     one, same, other = (
@@ -59,8 +57,7 @@ def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
 
 
 def test_a_shield_guards_the_policy(tmp_path, capsys, refused):
-    checkpoint = tmp_path / "policy.pt"
-    save_policy(checkpoint, "AC-IQN")
+    checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN")
     assert record(checkpoint, tmp_path / "bare.json", "--no-noise") == 0
     guarded = (tmp_path / "guarded.json", "--no-noise", "--shield", "margin_m=1")
     assert record(checkpoint, *guarded) == 0
@@ -74,8 +71,7 @@ def test_a_shield_guards_the_policy(tmp_path, capsys, refused):
 
 
 def test_bad_input(tmp_path, refused):
-    checkpoint = tmp_path / "policy.pt"
-    save_policy(checkpoint, "AC-IQN", stack_k=2)
+    checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN", stack_k=2)
     output = tmp_path / "x.json"
     for path, options, message in (
         (tmp_path / "none.pt", (), "no checkpoint"),
@@ -104,16 +100,14 @@ def test_bad_input(tmp_path, refused):
     ],
 )
 def test_files_that_would_not_replay_are_refused(tmp_path, refused, env, name):
-    checkpoint, output = tmp_path / "policy.pt", tmp_path / "x.json"
-    save_policy(checkpoint, "AC-IQN", env=env)
+    checkpoint, output = save_policy(tmp_path / "policy.pt", "AC-IQN", env=env), tmp_path / "x.json"
     message = f"{name}: the episode format has no place for it"
     refused(program.main, recording(checkpoint, output), message)
     assert not output.exists()
 
 
 def test_several_stages_and_scenarios(tmp_path, capsys):
-    checkpoint = tmp_path / "policy.pt"
-    save_policy(checkpoint, "AC-IQN")
+    checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN")
     stages = ["--stage", "2,1,3,20", "--stage", "1"]
     assert record(checkpoint, tmp_path / "stages", *stages, "--episodes", "2") == 0
     files = [tmp_path / "stages" / f"episode_4_{index}.json" for index in range(4)]
@@ -131,8 +125,7 @@ def test_several_stages_and_scenarios(tmp_path, capsys):
 
 
 def test_worlds_that_files_do_not_hold(tmp_path, refused):
-    checkpoint, output = tmp_path / "policy.pt", tmp_path / "x.json"
-    save_policy(checkpoint, "AC-IQN")
+    checkpoint, output = save_policy(tmp_path / "policy.pt", "AC-IQN"), tmp_path / "x.json"
     for options, message in (
         (["env.wind.speed=[3,3]"], "wind.speed.0 is 3.0: the episode format has no place"),
         (["env.wind.sped=[3,3]"], "unknown setting 'env.wind.sped'"),

@@ -16,7 +16,6 @@ from tests.marinenav_env.rollouts import EPISODES
 from train_RL_agents import evaluate, export
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import config_from_plain
-from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.formats import FORMATS
 from train_RL_agents.run import checkpoint
 
@@ -31,8 +30,8 @@ OUTPUTS = {
 """What the deployed networks that a planner knows return for one robot, and how many tensors."""
 
 
-def save_policy(path: Path, name: str, **settings: object) -> TrainConfig:
-    """Save a checkpoint of an untrained agent, always the same, and return its settings.
+def save_policy(path: Path, name: str, **settings: object) -> Path:
+    """Save a checkpoint of an untrained agent, always the same, and return its path.
 
     Its weights are larger than usual, so that what it sees decides what it does.
     """
@@ -44,7 +43,7 @@ def save_policy(path: Path, name: str, **settings: object) -> TrainConfig:
             parameter.mul_(2.0)
     state = {"step": 5, "config": plain(config), "model": agent.training_state()}
     checkpoint.save(path, state)
-    return config
+    return path
 
 
 def export_policy(path: Path, kind: str = "torchscript", *options: str) -> Path:

@@ -237,16 +237,15 @@ def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
     ],
 )
 def test_a_risk_level_that_cannot_be_set(tmp_path, refused, name, options, message):
-    save_policy(tmp_path / "policy.pt", name)
-    arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--episodes", "1", *options]
+    path = save_policy(tmp_path / "policy.pt", name)
+    arguments = ["--checkpoint", str(path), "--episodes", "1", *options]
     assert re.search(message, refused(evaluate.main, arguments))
 
 
 def test_the_risk_level_of_the_training_is_accepted(tmp_path, monkeypatch):
     monkeypatch.setattr(episodes, "DECISION_LIMIT", 5)
     stages = {"stages": [[3, 0, 4, 30.0]]}
-    path = tmp_path / "policy.pt"
-    save_policy(path, "AC-IQN", evaluation=stages, algorithm={"cvar": 0.5})
+    path = save_policy(tmp_path / "policy.pt", "AC-IQN", evaluation=stages, algorithm={"cvar": 0.5})
     options = ["--cvar", "0.5", "--no-adaptive-cvar"]
     assert evaluate.main(["--checkpoint", str(path), "--episodes", "1", *options]) == 0
 

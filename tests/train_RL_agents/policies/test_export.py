@@ -48,8 +48,7 @@ def onnx_metadata(path):
 @pytest.fixture(params=list(AGENTS))
 def policy(request, tmp_path):
     """A checkpoint, its agent's name, all inputs in float64 and what its network makes of them."""
-    path = tmp_path / "policy.pt"
-    save_policy(path, request.param)
+    path = save_policy(tmp_path / "policy.pt", request.param)
     agent, _ = load_policy(path)
     inputs = call_inputs(agent, recorded_observation(), torch.float64)
     network = acting_network(agent, torch.float64)
@@ -151,9 +150,8 @@ def history(frames):
 @pytest.mark.parametrize("frames", [1, 2])
 @pytest.mark.parametrize("task", ["marine", "icra2024"])
 def test_relative_motion_runs_with_any_batch_size(tmp_path, task, frames, kind):
-    path = tmp_path / "policy.pt"
-    settings = {"encoder": "relative_motion"}
-    save_policy(path, "DQN", task=task, algorithm=settings, stack_k=frames)
+    settings = {"algorithm": {"encoder": "relative_motion"}, "stack_k": frames}
+    path = save_policy(tmp_path / "policy.pt", "DQN", task=task, **settings)
     agent, _ = load_policy(path)
     observation = agent.spec.observation.draw(7, torch.Generator().manual_seed(1))
     expected = agent.actor.double()(tuple(part.double() for part in observation))
@@ -173,8 +171,7 @@ def test_relative_motion_runs_with_any_batch_size(tmp_path, task, frames, kind):
 @pytest.mark.parametrize("risk", RISKS)
 def test_the_published_planner_acts_under_the_risk_level_of_the_file(tmp_path, risk, frames, kind):
     """It draws its fractions uniformly and knows of no risk level."""
-    path = tmp_path / "policy.pt"
-    save_policy(path, "IQN", algorithm=risk, stack_k=frames)
+    path = save_policy(tmp_path / "policy.pt", "IQN", algorithm=risk, stack_k=frames)
     agent, _ = load_policy(path)
     ego, objects, mask = history(frames)
     generator = torch.Generator().manual_seed(1)
@@ -201,8 +198,7 @@ def test_the_published_planner_acts_under_the_risk_level_of_the_file(tmp_path, r
 @torch.no_grad()
 @pytest.mark.parametrize("risk", RISKS)
 def test_fixed_fractions_act_as_the_checkpoint(tmp_path, risk):
-    path = tmp_path / "policy.pt"
-    save_policy(path, "IQN", algorithm=risk)
+    path = save_policy(tmp_path / "policy.pt", "IQN", algorithm=risk)
     agent, _ = load_policy(path)
     seen = recorded_observation()
     exported = export_policy(path)
@@ -283,8 +279,7 @@ def test_a_file_that_differs_from_its_checkpoint_is_not_written(
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path, refused):
-    path = tmp_path / "policy.pt"
-    save_policy(path, "DQN")
+    path = save_policy(tmp_path / "policy.pt", "DQN")
     state = torch.load(path, weights_only=True)
     state["model"]["networks"]["average.output_layer.bias"][3] = float("nan")
     torch.save(state, path)
@@ -294,8 +289,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path, refused):
 
 
 def test_bad_input(tmp_path, refused, monkeypatch):
-    good = tmp_path / "policy.pt"
-    save_policy(good, "DQN")
+    good = save_policy(tmp_path / "policy.pt", "DQN")
     (tmp_path / "damaged.pt").write_bytes(good.read_bytes()[:1000])
     exported = export_policy(good)
     for checkpoint, output, message in (

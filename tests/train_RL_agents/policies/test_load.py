@@ -126,8 +126,8 @@ def test_published_iqn_draws_its_fractions_for_every_robot_anew(tmp_path, monkey
 @pytest.fixture
 def shipped(tmp_path):
     """A folder as in ``pretrained/``, and the policy it was written from."""
-    save_policy(tmp_path / "best.pt", "SAC", algorithm={"ego_magnitude": [9, 9, 1, 1, 1, 9, 9]})
-    policy = read_policy(tmp_path / "best.pt")
+    settings = {"ego_magnitude": [9, 9, 1, 1, 1, 9, 9]}
+    policy = read_policy(save_policy(tmp_path / "best.pt", "SAC", algorithm=settings))
     folder = tmp_path / "pretrained" / "sac"
     write_pretrained(folder, policy, {"stages": []}, {"step": 5, "commit": "abc", "starts": []})
     return folder, policy
@@ -179,8 +179,7 @@ def test_damaged_shipped_folders(shipped):
 
 
 def test_a_checkpoint_that_does_not_fit_its_settings(tmp_path):
-    path = tmp_path / "policy.pt"
-    save_policy(path, "DQN")
+    path = save_policy(tmp_path / "policy.pt", "DQN")
     state = torch.load(path, weights_only=True)
     del state["model"]["networks"]["network.output_layer.bias"]
     torch.save(state, path)

@@ -62,8 +62,7 @@ def planned(program: Path, model: Path, inputs: list[torch.Tensor]) -> torch.Ten
 )
 @torch.no_grad()
 def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm, monkeypatch):
-    path = tmp_path / "policy.pt"
-    save_policy(path, name, algorithm=algorithm)
+    path = save_policy(tmp_path / "policy.pt", name, algorithm=algorithm)
     file, (agent, _) = export_policy(path), load_policy(path)
     agent.double()
     observation = recorded_observation()
@@ -86,10 +85,9 @@ def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm,
 @torch.no_grad()
 def test_the_shield_is_inside(planner, tmp_path, name):
     """The planner calls the file as any other, and acts as `evaluate.py --shield` does."""
-    path = tmp_path / "policy.pt"
-    config = save_policy(path, name)
+    path = save_policy(tmp_path / "policy.pt", name)
     file = export_policy(path, "torchscript", "--shield", "margin_m=1")
-    agent, _ = load_policy(path)
+    agent, config = load_policy(path)
     agent.double()
     observation = recorded_observation()
     rows = len(observation.ego)
@@ -105,8 +103,7 @@ def test_it_says_what_is_wrong(planner, tmp_path):
     missing = run(planner, tmp_path / "none.pt", "")
     assert missing.returncode == 1
     assert "none.pt: check the name" in missing.stderr
-    path = tmp_path / "policy.pt"
-    save_policy(path, "DQN")
+    path = save_policy(tmp_path / "policy.pt", "DQN")
     exported = export_policy(path)
     plan = functools.partial(run, planner, exported)
     said = plan("").stderr

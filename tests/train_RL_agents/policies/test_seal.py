@@ -19,8 +19,7 @@ FLIPS = 60
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):
-    path = tmp_path_factory.mktemp("policy") / "policy.pt"
-    save_policy(path, "DQN")
+    path = save_policy(tmp_path_factory.mktemp("policy") / "policy.pt", "DQN")
     for kind in ("torchscript", "onnx"):
         export_policy(path, kind)
     return path

@@ -29,8 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 @pytest.fixture(params=list(AGENTS))
 def files(request, tmp_path):
     """A checkpoint of an untrained agent, and its export."""
-    path = tmp_path / "policy.pt"
-    save_policy(path, request.param)
+    path = save_policy(tmp_path / "policy.pt", request.param)
     return path, export_policy(path)
 
 
@@ -63,9 +62,8 @@ RISK = {"cvar": 0.2, "adaptive_cvar": True}
 @pytest.mark.parametrize("average", [0.0, 1e-3])
 @pytest.mark.parametrize("fractions", [False, True])
 def test_the_risk_level_inside_an_export_is_applied_once(tmp_path, average, fractions):
-    path = tmp_path / "policy.pt"
     settings = {**RISK, "acting_average": average, "random_acting_taus": fractions}
-    save_policy(path, "IQN", algorithm=settings)
+    path = save_policy(tmp_path / "policy.pt", "IQN", algorithm=settings)
     (own, _), (deployed, _) = map(load_policy, (path, export_policy(path)))
     assert acting_alike(own, deployed)
     own.act_under(cvar=0.2**2)
@@ -73,8 +71,8 @@ def test_the_risk_level_inside_an_export_is_applied_once(tmp_path, average, frac
 
 
 def test_a_risk_level_inside_an_export_stays(tmp_path, refused):
-    path = tmp_path / "policy.pt"
-    save_policy(path, "IQN", algorithm=RISK, evaluation={"stages": [[1, 0, 0, 30.0]]})
+    stages = {"stages": [[1, 0, 0, 30.0]]}
+    path = save_policy(tmp_path / "policy.pt", "IQN", algorithm=RISK, evaluation=stages)
     arguments = ["--checkpoint", str(export_policy(path)), "--episodes", "1"]
     assert evaluate.main([*arguments, "--cvar", "0.2", "--adaptive-cvar"]) == 0
     for option, message in (
@@ -86,8 +84,7 @@ def test_a_risk_level_inside_an_export_stays(tmp_path, refused):
 
 def test_an_export_without_the_level_inside_acts_as_before(tmp_path):
     """Earlier versions exported the bare network, and the caller scaled the fractions."""
-    path = tmp_path / "policy.pt"
-    save_policy(path, "IQN", algorithm=RISK)
+    path = save_policy(tmp_path / "policy.pt", "IQN", algorithm=RISK)
     files = {METADATA: ""}
     torch.jit.load(str(export_policy(path)), _extra_files=files)
     said = json.loads(files[METADATA])
@@ -158,8 +155,7 @@ def test_the_table_of_an_export_is_that_of_its_weights(tmp_path, name, monkeypat
 
     Cut short, since an untrained policy goes nowhere: returns and energies are compared.
     """
-    path = tmp_path / "policy.pt"
-    save_policy(path, name)
+    path = save_policy(tmp_path / "policy.pt", name)
     monkeypatch.setattr(evaluation_episodes, "DECISION_LIMIT", 40)
     (own, _), (deployed, _) = map(load_policy, (path, export_policy(path)))
     own.double()
@@ -180,7 +176,6 @@ def test_the_table_of_an_export_is_that_of_its_weights(tmp_path, name, monkeypat
 
 
 def test_the_command_evaluates_an_export(tmp_path, capsys):
-    path = tmp_path / "policy.pt"
-    save_policy(path, "SAC", evaluation={"stages": [[1, 0, 0, 30.0]]})
+    path = save_policy(tmp_path / "policy.pt", "SAC", evaluation={"stages": [[1, 0, 0, 30.0]]})
     assert evaluate.main(["--checkpoint", str(export_policy(path)), "--episodes", "1"]) == 0
     assert "SAC" in capsys.readouterr().out

@@ -35,14 +35,13 @@ def test_entries_are_exchanged_along_the_axis_of_actions():
 @torch.no_grad()
 def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
     """In every situation, one at a time too; what it leaves alone has the bits of the bare file."""
-    path, bare = tmp_path / "policy.pt", tmp_path / "bare.pt"
-    config = save_policy(path, name)
+    path, bare = save_policy(tmp_path / "policy.pt", name), tmp_path / "bare.pt"
     export_policy(path, "torchscript", "--output", str(bare))
     loaded, known = read_policy(exported(path, "margin_m=0.5")), read_policy(bare)
     assert "shielded, torchscript" in capsys.readouterr().out
     count = 100  # quantiles take long
     observation = random_situations(count)
-    agent, _ = load_policy(path)
+    agent, config = load_policy(path)
     agent.double()
     guarded = shield_agent(agent, config, ShieldConfig(margin_m=0.5), agent.act)
     expected = guarded(observation)
@@ -65,10 +64,9 @@ def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
 
 @torch.no_grad()
 def test_all_settings_reach_the_file(tmp_path):
-    path = tmp_path / "policy.pt"
-    config = save_policy(path, "DQN")
+    path = save_policy(tmp_path / "policy.pt", "DQN")
     found, _ = load_policy(exported(path, *SETTINGS))
-    agent, _ = load_policy(path)
+    agent, config = load_policy(path)
     settings = ShieldConfig(margin_m=0.5, closer_m=0.2, hidden_buoy_m=0.7)
     guarded = shield_agent(agent.double(), config, settings, agent.act)
     observation = random_situations(200)
@@ -90,8 +88,7 @@ def test_what_cannot_be_exported(tmp_path, refused):
 
 
 def test_evaluate_takes_the_file(tmp_path, capsys, refused, short_evaluations):
-    path = tmp_path / "policy.pt"
-    save_policy(path, "DQN")
+    path = save_policy(tmp_path / "policy.pt", "DQN")
     arguments = ["--checkpoint", str(exported(path, "margin_m=0.6")), "--episodes", "2"]
     rows = table_of(tmp_path, *arguments)["stages"]
     assert "margin_m=0.6" in capsys.readouterr().out

@@ -260,9 +260,8 @@ def test_a_blind_policy_stops_hitting_buoys(short_evaluations):
 
 
 def test_evaluate_takes_a_shield(tmp_path, capsys, refused, short_evaluations):
-    save_policy(tmp_path / "policy.pt", "DQN")
-    path = str(tmp_path / "policy.pt")
-    arguments = ["--checkpoint", path, "--episodes", "1", "--shield"]
+    path = save_policy(tmp_path / "policy.pt", "DQN")
+    arguments = ["--checkpoint", str(path), "--episodes", "1", "--shield"]
     assert evaluate.main([*arguments, "margin_m=0.4", "--json", str(tmp_path / "out.json")]) == 0
     assert '"margin_m": 0.4' in (tmp_path / "out.json").read_text()
     assert "without a safe plan" in capsys.readouterr().out
@@ -281,8 +280,7 @@ def scene(name, **settings):
 
 
 def test_it_knows_the_largest_buoy_of_scenarios(tmp_path):
-    save_policy(tmp_path / "policy.pt", "DQN")
-    _, config = load_policy(tmp_path / "policy.pt")
+    _, config = load_policy(save_policy(tmp_path / "policy.pt", "DQN"))
     assert settings_in(config, [scene("plain")]) == config
     followed = settings_in(config, [scene("plain"), scene("large", radius=1.5)])
     assert Shield(Constant(7), followed.env, ShieldConfig(), discrete=True).buoy_radius == 1.5
@@ -292,8 +290,7 @@ def test_it_knows_the_largest_buoy_of_scenarios(tmp_path):
     "settings", [{"radius": 2.0}, {"perception": PerceptionConfig(radius_mean_ratio=0.6)}]
 )
 def test_a_scenario_in_which_vessels_look_like_buoys_is_refused(tmp_path, settings):
-    save_policy(tmp_path / "policy.pt", "DQN")
-    _, config = load_policy(tmp_path / "policy.pt")
+    _, config = load_policy(save_policy(tmp_path / "policy.pt", "DQN"))
     with pytest.raises(ConfigError, match=r"scenario 'odd': .*radius_mean_ratio.*smaller buoys"):
         settings_in(config, [scene("odd", **settings)])
 
@@ -312,8 +309,7 @@ def test_commands_refuse_such_a_scenario(tmp_path, refused, command):
 
 
 def test_policies_with_a_memory_are_refused(tmp_path):
-    save_policy(tmp_path / "policy.pt", "DQN", stack_k=2)
-    agent, config = load_policy(tmp_path / "policy.pt")
+    agent, config = load_policy(save_policy(tmp_path / "policy.pt", "DQN", stack_k=2))
     with pytest.raises(ConfigError, match="stack_k"):
         shield_agent(agent, config, ShieldConfig(), agent.act)
 
@@ -343,8 +339,7 @@ def test_scripted_plans_are_the_cores(action):
 
 
 def test_a_scripted_shield_decides_alike(tmp_path):
-    config = save_policy(tmp_path / "policy.pt", "AC-IQN")
-    agent, _ = load_policy(tmp_path / "policy.pt")
+    agent, config = load_policy(save_policy(tmp_path / "policy.pt", "AC-IQN"))
     settings = ShieldConfig(closer_m=0.5, hidden_buoy_m=0.7, planned_share=0.5)
     network = acting_network(agent, torch.float64)
     guard = Shield(network, config.env, settings, discrete=False)
