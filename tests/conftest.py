@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests."""
+"""Fixtures and helpers shared by all tests."""
 
 import gc
 import importlib.util
