@@ -28,8 +28,8 @@ class DQNConfig(AgentConfig):
     double: bool = setting(False, unit="-", source=PUBLISHED)
     """Let the learning network choose the action that the target network values."""
     kappa: float = setting(200.0, unit="return", source=MEASURED, low=1e-6)
-    """Where the Huber loss turns linear. Below the size of returns it seeks their median, which does
-    not see an unlikely collision; Mnih et al. 2015 have 1, for clipped rewards."""
+    """Where the Huber loss turns linear. Below the size of returns it seeks their median, which
+    does not see an unlikely collision; Mnih et al. 2015 have 1, for clipped rewards."""
 
 
 class DQN(Agent):
