@@ -228,7 +228,7 @@ def test_complete_settings_take_nothing_from_other_files(name):
 def test_a_tasks_file_comes_before_all_others(tmp_path):
     assert load_config()[0].algorithm.encoder == "relative_motion"
     assert load_config(task="marine_beams", agent="DDPG")[0].algorithm.encoder == "published"
-    assert load_config(task="icra2024", agent="IQN")[0].stack_k == 2
+    assert load_config(task="icra2024", agent="IQN")[0].stack_k == 8
     assert load_config(task="cartpole", agent="DQN")[0].worlds == 16
     file = tmp_path / "own.yaml"
     file.write_text("task: cartpole\nagent: DQN\nworlds: 20\n")
