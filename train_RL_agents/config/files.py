@@ -99,11 +99,7 @@ def _merged(
     _check_names(name, task)
     base = [] if any(map(_is_complete, layers)) else _task_layers(task)
     layers = [*base, _read(_agent_file(name)), *layers]
-    for key in {key for layer in layers for key in layer}:
-        kinds = {type(layer[key]) for layer in layers if key in layer}
-        if dict in kinds and len(kinds) > 1:
-            value = next(x[key] for x in layers if key in x and not isinstance(x[key], dict))
-            raise ConfigError(f"{key} is {value!r}: give a section, as another file does")
+    _check_sections(layers)
     values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
     values |= {"agent": name, "task": task}
     output = convert(str | None, values.pop("output", None), where="output")
@@ -112,6 +108,21 @@ def _merged(
         raise ConfigError("seed is empty: give at least one")
     values["seed"] = seeds[0]
     return config_from_plain(values), seeds, output
+
+
+def _check_sections(layers: Sequence[dict[str, Any]], within: str = "") -> None:
+    """Check that what is a section in one of the layers is one in all, at any depth.
+
+    Raises:
+        ConfigError: it is something else in another, where they could not be merged.
+    """
+    for key in {key for layer in layers for key in layer}:
+        given = [layer[key] for layer in layers if key in layer]
+        sections = [value for value in given if isinstance(value, dict)]
+        if sections and len(sections) < len(given):
+            value = next(value for value in given if not isinstance(value, dict))
+            raise ConfigError(f"{within}{key} is {value!r}: give a section, as another file does")
+        _check_sections(sections, f"{within}{key}.")
 
 
 def _check_alone(where: str, values: dict[str, Any], agent: str | None, task: str | None) -> None:

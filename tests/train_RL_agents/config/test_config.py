@@ -173,6 +173,19 @@ def test_values_of_the_wrong_kind_in_a_file_are_named(tmp_path, content, message
         load_config(path=tmp_path / "settings.yaml")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("algorithm: [2]", r"algorithm is \[2\]: give a section"),
+        ("env: {episode: [40, false]}", r"env\.episode is \[40, False\]: give a section"),
+    ],
+)
+def test_what_cannot_be_merged_with_a_section_is_named(tmp_path, content, message):
+    (tmp_path / "settings.yaml").write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        load_config(path=tmp_path / "settings.yaml", overrides=["env.episode.max_steps=50"])
+
+
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_has_a_file_of_differences(name):
     config, _, _ = load_config(agent=name)
