@@ -85,7 +85,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("load<V>(s.reach + w)", "load<V>(s.sensor + w)"),
         ("between(range[0], range[1], bits.w1)", "between(range[0], range[1], bits.w0)"),
         ("distance - seen.radius", "distance"),
-        ("truth.radius + self.hull", "seen.radius + p.vessel.radius"),
+        ("truth.radius + self.hull", "seen.radius + self.hull"),
         ("true_dx * true_dx + true_dy * true_dy", "dx * dx + dy * dy"),
         ("o.vx + velocity.first * velocity_std", "o.vx + position.first * velocity_std"),
         ("(T(1) - p.perception.radius_mean_ratio)", "p.perception.radius_mean_ratio"),
@@ -94,6 +94,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("past(2, o.vx)", "past(3, o.vx)"),
         ("o.px >= distance * p.perception.cos_half_angle", "o.px >= p.perception.cos_half_angle"),
     ),
+    (CORE + "marine/env.h", (ENDS,)): (("* p.reward.fringe", "* p.vessel.radius"),),
     (CORE + "marine/task.h", (MODEL, ENDS)): (
         ("field(F::kPhi) * p.reward.colregs", "field(F::kPhi) * p.reward.timestep"),
         ("splat<V>(p.reward.collision)", "splat<V>(p.reward.goal)"),
