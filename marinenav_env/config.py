@@ -92,7 +92,7 @@ class RewardConfig(Settings):
     collision: float = published(-5.0, unit="-")
     goal: float = published(10.0, unit="-")
     goal_distance: float = published(2.0, unit="m", above=0.0)  # within it the goal is reached
-    fringe: float = published(0.0, unit="m", low=0.0)  # of a hull, a random share each decision
+    fringe: float = project(0.0, unit="m", low=0.0)  # of a hull, a random share each decision
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,11 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
     noted = multi_seed.read_sweep(path)
     if noted is not None:
         seeds, values = noted
-        config = _with_flags(config_of_file(values, path / multi_seed.SWEEP), arguments)
+        before = config_of_file(values, path / multi_seed.SWEEP)
+        config = _with_flags(before, arguments)
+        if processes.first and config.total_steps != before.total_steps:
+            longer = dataclasses.replace(before, total_steps=config.total_steps)
+            multi_seed.write_sweep(path, seeds, plain(longer))
         configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
         train_seeds(configs, path, processes)
         return
@@ -271,9 +275,18 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         return
     newest = checkpoint.newest(path)
     output_dir = checkpoint.run_folder(newest)
-    config = config_of_file(checkpoint.load_run(newest)["config"], newest)
-    config = _with_flags(config, arguments)
-    if path.is_dir() and is_complete(output_dir, config):
+    longer = any(override.startswith("total_steps=") for override in arguments.overrides)
+    complete = path.is_dir() and (output_dir / EVALUATION).exists()
+    if longer or not complete:
+        state = checkpoint.load_run(newest)
+        config = _with_flags(config_of_file(state["config"], newest), arguments)
+        config.require(
+            not longer or complete or config.total_steps > state["step"],
+            "total_steps",
+            f"the run has {state['step']} already; give more",
+        )
+        complete = complete and is_complete(output_dir, config)
+    if complete:
         print(f"complete already: {output_dir / EVALUATION}")
         return
     train_one(config, output_dir, processes, newest)

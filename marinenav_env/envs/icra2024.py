@@ -66,7 +66,8 @@ class ReachGoalConfig(Settings):
     collision: float = icra(-50.0, unit="-")
     goal: float = icra(100.0, unit="-")
     goal_distance: float = icra(2.0, unit="m", above=0.0)  # within it the goal is reached
-    fringe: float = icra(0.0, unit="m", low=0.0)  # of a hull, a random share each decision
+    # Of a hull, a random share each decision.
+    fringe: float = setting(0.0, unit="m", source="this project", low=0.0)
 
 
 @dataclass(frozen=True)

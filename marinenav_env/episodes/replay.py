@@ -168,7 +168,7 @@ def env_at(
     )
     fields = env.kernel_spec.fields("robot")
     robot = np.zeros((len(steps), slots.robots, len(fields)))
-    robot[..., [fields.index(name) for name in columns]] = states_of(episode)[steps]
+    robot[..., [fields.index(name) for name in columns]] = states_of(episode)[list(steps)]
     robot[..., [fields.index("goal_x"), fields.index("goal_y")]] = episode.robots["goal"]
     alive = np.array(steps)[:, None] < np.array(episode.lengths)
     each = (len(steps), -1, -1)
@@ -187,7 +187,7 @@ def _task_of(episode: Episode) -> tuple[type[MarineNavEnv], Any, tuple[str, ...]
 
 def _one_decision(env: MarineNavEnv, episode: Episode, steps: Sequence[int]) -> Tracks:
     """Take the decision after ``steps[w]`` in world w."""
-    action = torch.from_numpy(actions_of(episode)[steps]).to(env.device)
+    action = torch.from_numpy(actions_of(episode)[list(steps)]).to(env.device)
     return record_tracks(env, lambda _: action, 1, reset=False, observations=True)
 
 

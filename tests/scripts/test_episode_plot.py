@@ -123,7 +123,8 @@ def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, refused):
     several = drawn("--stage", "1", "--stage", "2,0,0,20", "env.waves.height=0.2")
     assert several.shape != calm.shape
     assert drawn("--scenario", "singles").shape[0] > several.shape[0]
-    refused(program.main, common[:1], status=2)
-    refused(program.main, ["plot", "x.json", "--stage", "1"], status=2)
+    refused(program.main, common[:1], "give either an episode file or --checkpoint", status=2)
+    of_file = ["plot", "x.json", "--stage", "1"]
+    refused(program.main, of_file, "the worlds of an episode file are its own", status=2)
     video = [*common, "--output", str(tmp_path / "x.gif"), "--scenario", "singles"]
     refused(program.main, video, "a video shows one episode, not 9", status=2)

@@ -132,8 +132,9 @@ def test_worlds_that_files_do_not_hold(tmp_path, refused):
         (["--scenario", "singels"], "nearest name is 'singles'"),
     ):
         refused(program.main, recording(checkpoint, output, *options), message)
-    for options in (("--scenario", "HO", "--robots", "2"), ("--scenario", "HO", "--stage", "1")):
-        refused(program.main, recording(checkpoint, output, *options), status=2)
+    for option, message in (("--robots", "--scenario has its own"), ("--stage", "not allowed")):
+        command = recording(checkpoint, output, "--scenario", "HO", option, "1")
+        refused(program.main, command, message, status=2)
     replay = ["replay", "x.json", "env.wind.speed=3"]
     refused(program.main, replay, "is for record and plot", status=2)
     assert not output.exists()

@@ -79,4 +79,4 @@ def test_a_missing_policy_is_named(tmp_path, refused):
     command = ["--checkpoint", "nowhere", *SMALL, "--json", str(tmp_path / "x.json")]
     refused(robustness.main, command, "nowhere")
     command = ["--checkpoint", "x", "--json", str(tmp_path / "no" / "x.json")]
-    refused(robustness.parse, command, status=2)
+    refused(robustness.parse, command, "its folder is missing", status=2)

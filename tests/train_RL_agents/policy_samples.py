@@ -49,7 +49,7 @@ def save_policy(path: Path, name: str, **settings: object) -> Path:
 def export_policy(path: Path, kind: str = "torchscript", *options: str) -> Path:
     """Export a checkpoint's file by the command, and return the file that lies beside it then."""
     assert export.main(["--checkpoint", str(path), "--format", kind, *options]) == 0
-    return path.with_suffix(FORMATS[kind].suffix)
+    return path.with_suffix(FORMATS[kind].suffix)  # unless the options name another
 
 
 def table_of(folder: Path, *arguments: str) -> dict[str, Any]:

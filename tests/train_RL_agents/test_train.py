@@ -269,6 +269,38 @@ def test_a_finished_run_is_trained_longer(tmp_path, sweep, capsys):
     assert capsys.readouterr().out.count("complete already") == (0 if sweep else 3)
 
 
+def test_a_sweep_keeps_the_length_that_it_was_given_last(tmp_path, monkeypatch):
+    """Also where it is interrupted before a seed has saved at the new one."""
+    assert train.main(["--output", str(tmp_path), *TINY, "--seed", "4", "5"]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchRLTrainer, "train", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train.main(["--resume", str(tmp_path), "total_steps=36", "threads=1"])
+    assert train.main(["--resume", str(tmp_path)]) == 0
+    steps = [checkpoint.load(checkpoint.newest(tmp_path / f"seed_{n}"))["step"] for n in (4, 5)]
+    assert steps == [36, 36]
+
+
+def test_a_longer_run_takes_the_stages_of_its_length(tmp_path, monkeypatch):
+    start = ["--output", str(tmp_path), *TINY, "curriculum.mode=sequential"]
+    assert train.main(start) == 0
+    found = []
+    monkeypatch.setattr(
+        TorchRLTrainer,
+        "train",
+        lambda run, *_: found.append(run.learner.env.state.world_field("next_stage")[:6].unique()),
+    )
+    assert train.main(["--resume", str(tmp_path), "total_steps=72"]) == 0
+    assert [stages.tolist() for stages in found] == [[1]]
+
+
+def test_a_run_under_way_is_not_made_shorter_than_it_is(tmp_path, finished, capsys, refused):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (folder / "evaluation.json").unlink()
+    command = ["--resume", str(folder), "total_steps=300"]
+    refused(train.main, command, "total_steps is 300: the run has 600 already; give more")
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun):
     folder, taken = shutil.copytree(finished, tmp_path / "run"), []

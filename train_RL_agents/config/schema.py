@@ -275,7 +275,8 @@ class TrainConfig(Settings):
             self.require(
                 self.env.scenario.clear_radius >= needed,
                 "curriculum.fringe" if fringe else "curriculum.hull_margin",
-                f"robots would start inside each other while collecting; lower it, or give "
+                f"robots would start inside each other while collecting, with hulls {margin:g} m "
+                f"and a fringe {fringe:g} m larger; lower them, or give "
                 f"env.scenario.clear_radius {needed:.2f} or more",
             )
         self.require(

@@ -373,6 +373,7 @@ class TorchRLTrainer:
             raise CheckpointError(f"{path} does not fit its settings: {error}") from error
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
+        self.learner.set_stages(self._stages())  # others, where the run is to be longer
         self.processes.wait()  # all have taken over their parts, so nothing later is needed
         if self.processes.first:
             (self.output_dir / EVALUATION).unlink(missing_ok=True)

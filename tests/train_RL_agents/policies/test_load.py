@@ -7,6 +7,7 @@ import pytest
 import torch
 import yaml
 
+from tests.conftest import ROOT
 from tests.train_RL_agents.agent_samples import (
     make_agent,
     names_by_weights,
@@ -121,6 +122,13 @@ def test_published_iqn_draws_its_fractions_for_every_robot_anew(tmp_path, monkey
     assert not torch.equal(used[0], used[2])
     trained = make_agent("IQN")
     assert trained.config.random_acting_taus is False
+
+
+@pytest.mark.parametrize("name", [folder.name for folder in (ROOT / "pretrained").iterdir()])
+def test_every_shipped_policy_acts(name):
+    agent, _ = load_policy(ROOT / "pretrained" / name)
+    observation = agent.spec.observation.draw(4, torch.Generator().manual_seed(0))
+    assert agent.act(observation).isfinite().all()
 
 
 @pytest.fixture
