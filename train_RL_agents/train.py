@@ -264,8 +264,8 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         before = config_of_file(values, path / multi_seed.SWEEP)
         config = _with_flags(before, arguments)
         if processes.first and config.total_steps != before.total_steps:
-            longer = dataclasses.replace(before, total_steps=config.total_steps)
-            multi_seed.write_sweep(path, seeds, plain(longer))
+            before = dataclasses.replace(before, total_steps=config.total_steps)
+            multi_seed.write_sweep(path, seeds, plain(before))
         configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
         train_seeds(configs, path, processes)
         return
