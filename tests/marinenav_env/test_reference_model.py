@@ -26,8 +26,9 @@ PLACEMENT = ("scenario", "episode")
 """Groups without a part in a decision. Noise is compared in `envs/test_noise.py`."""
 DISTURBANCES = ("wind", "stream", "waves", "thrusters", "variation")
 """Groups that are off as published."""
-FAULTS = ("miss", "dropout", "delay", "noise_factor", "range_factor")
-"""Fields of the sensor that are chance; what can be certain of them is in `disturbed`."""
+CHANCE = ("miss", "dropout", "delay", "noise_factor", "range_factor", "fringe")
+"""Fields that are chance; what can be certain of the sensor's is in `disturbed`, and the share that
+collides in a fringe is compared in `envs/test_ends.py`."""
 ZEROS = {"N s": 60.0, "N s^2/m": 90.0, "N s^2": 90.0, "kg m": 40.0, "m": 0.3}
 """By unit, the size of what is 0 as published."""
 
@@ -44,10 +45,8 @@ def varied(draw: np.random.Generator) -> EnvConfig:
             values = {}
             for field in dataclasses.fields(part):
                 value = getattr(part, field.name)
-                if group.name == "perception" and field.name in FAULTS:
-                    continue
-                if isinstance(value, str):
-                    continue  # the name alone changes nothing
+                if field.name in CHANCE or isinstance(value, str):
+                    continue  # a name alone changes nothing
                 if isinstance(value, bool):
                     values[field.name] = bool(draw.integers(2))
                 elif isinstance(value, tuple):
