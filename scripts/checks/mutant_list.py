@@ -94,7 +94,12 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("past(2, o.vx)", "past(3, o.vx)"),
         ("o.px >= distance * p.perception.cos_half_angle", "o.px >= p.perception.cos_half_angle"),
     ),
-    (CORE + "marine/env.h", (ENDS,)): (("* p.reward.fringe", "* p.vessel.radius"),),
+    (CORE + "marine/env.h", (ENDS,)): (
+        (
+            "uniform<V>(random.draw(Purpose::kFringe, r, 0).w0) * p.reward.fringe",
+            "uniform<V>(random.draw(Purpose::kFringe, r, 0).w0) * p.vessel.radius",
+        ),
+    ),
     (CORE + "marine/task.h", (MODEL, ENDS)): (
         ("field(F::kPhi) * p.reward.colregs", "field(F::kPhi) * p.reward.timestep"),
         ("splat<V>(p.reward.collision)", "splat<V>(p.reward.goal)"),
