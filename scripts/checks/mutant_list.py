@@ -125,7 +125,10 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("r + p.scenario.clear_radius", "p.scenario.clear_radius"),
     ),
     (CORE + "marine/placement.h", (PLACE,)): (
-        ("< min_distance) return false", "< T(0)) return false"),
+        (
+            "distance(way.start_x, way.start_y, way.goal_x, way.goal_y) < min_distance",
+            "distance(way.start_x, way.start_y, way.goal_x, way.goal_y) < T(0)",
+        ),
         ("r + p.scenario.clear_radius", "p.scenario.clear_radius"),
         ("*s.buoy_at(2, b, w) + r", "*s.buoy_at(2, b, w)"),
     ),
