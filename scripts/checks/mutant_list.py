@@ -78,10 +78,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     (CORE + "marine/sensors/nearest_objects.h", (NOISE, MODEL, FAULTS)): (
         ("p.perception.velocity_std * factor", "p.perception.position_std * factor"),
-        (
-            "distance <= seen.radius + range)",
-            "distance <= truth.radius + range)",
-        ),
+        ("distance <= seen.radius + range", "distance <= truth.radius + range"),
         ("load<V>(s.reach + w)", "load<V>(s.sensor + w)"),
         ("between(range[0], range[1], bits.w1)", "between(range[0], range[1], bits.w0)"),
         ("distance - seen.radius", "distance"),
