@@ -4,7 +4,8 @@ The environment's description chooses the encoder. Scaling the inputs is part of
 travels with the weights and the exported model.
 
 An encoder has two parts: `inputs` works out, without any weight, what `layers` take. An update, in
-which several networks see the same observations, does the first part once. Widths in comments are the published ones, of widening 1.
+which several networks see the same observations, does the first part once. Widths in comments are
+those of widening 1.
 """
 
 from __future__ import annotations
