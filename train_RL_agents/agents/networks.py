@@ -1,8 +1,8 @@
 """The networks of all agents: an encoder of the observation and the head that stands on it.
 
 Sizes (of widening 1) and state-dict names are those of the published weights. Leading dimensions
-are free, `[W, R]` when acting and `[B]` when learning. Every `forward` can be scripted for observations of a robot and
-objects; TorchScript needs the type of their tuple.
+are free, `[W, R]` when acting and `[B]` when learning. Every `forward` can be scripted for
+observations of a robot and objects; TorchScript needs the type of their tuple.
 """
 
 from __future__ import annotations
