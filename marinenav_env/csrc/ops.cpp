@@ -30,9 +30,12 @@ std::string description_of(const std::string& name) {
 TORCH_LIBRARY(marinenav, m) {
   m.def("step(" MN_STATE "Tensor action, Tensor[] previous, Tensor(b!)[] observation, "
         "Tensor(c!)[] results, " MN_CONTEXT ") -> ()");
+  m.def("unroll(" MN_STATE "Tensor actions, Tensor[] previous, Tensor(b!)[] observation, "
+        "Tensor(c!)[] results, " MN_CONTEXT ") -> ()");
   m.def("reset(" MN_STATE "Tensor? only, Tensor(b!)[] observation, Tensor(c!) alive, " MN_CONTEXT
         ", bool skip_if_empty) -> ()");
   m.def("observe(" MN_STATE "Tensor? only, Tensor(b!)[] observation, " MN_CONTEXT ") -> ()");
+  m.def("write_row(Tensor(a!)[] rings, Tensor[] parts, int[] counts, Tensor position) -> ()");
   m.def("water(" MN_STATE_READ "Tensor position, Tensor(a!) velocity, float[] params) -> ()");
   m.def("plan_actions(str env, Tensor[] observation, Tensor action, Tensor(a!)[] plans, "
         "Tensor(b!)[] seen, Tensor? shown, float[] params, float closer, int first, "

@@ -5,6 +5,7 @@
 #include "envs.h"
 #include "kernel/binding.h"
 #include "kernel/cpu_launcher.h"
+#include "kernel/rows_op.h"
 #include "marine/plans/ops.h"
 #include "marine/water_op.h"
 
@@ -31,6 +32,7 @@ struct CpuBackend {
   template <class T>
   using Lanes = typename CpuLanes<T>::Type;
   static CpuLauncher<TorchThreads> launcher() { return {}; }
+  static void write(const Row& row) { launcher()(row.slots, row.parts, RowSlots{row}); }
   static bool is_empty(const at::Tensor& mask) {
     return std::memchr(mask.const_data_ptr(), 1, static_cast<size_t>(mask.numel())) == nullptr;
   }
@@ -41,6 +43,7 @@ struct CpuBackend {
 TORCH_LIBRARY_IMPL(marinenav, CPU, m) {
   register_kernels<CpuBackend, Envs>(m);
   register_plans<CpuBackend, Envs>(m);
+  m.impl("write_row", &write_row<CpuBackend>);
   m.impl("water", &water<CpuBackend, Envs>);
 }
 

@@ -1,6 +1,7 @@
 #include "envs.h"
 #include "kernel/binding.h"
 #include "kernel/cuda_launcher.cuh"
+#include "kernel/rows_op.h"
 #include "marine/plans/ops.h"
 #include "marine/water_op.h"
 
@@ -11,6 +12,7 @@ struct CudaBackend {
   template <class T>
   using Lanes = T;
   static CudaLauncher launcher() { return {}; }
+  static void write(const Row& row) { launcher()(static_cast<int>(row.words), 1, RowWords{row}); }
   /// The host may not look at the device: each thread finds its own world's bit and leaves.
   static bool is_empty(const at::Tensor&) { return false; }
 };
@@ -20,6 +22,7 @@ struct CudaBackend {
 TORCH_LIBRARY_IMPL(marinenav, CUDA, m) {
   register_kernels<CudaBackend, Envs>(m);
   register_plans<CudaBackend, Envs>(m);
+  m.impl("write_row", &write_row<CudaBackend>);
   m.impl("water", &water<CudaBackend, Envs>);
 }
 

@@ -149,14 +149,15 @@ class KernelEnv(EnvBase):
         """The simulator's tensors, for loading and recording scenarios."""
         return self._state
 
-    def make_buffers(self) -> StepBuffers:
-        """Return new zeroed step buffers of this environment's shapes."""
+    def make_buffers(self, turns: int | None = None) -> StepBuffers:
+        """Return new zeroed step buffers of this environment's shapes.
+
+        Args:
+            turns: decisions that `unroll_into` is to take at once; None for those of `step_into`.
+        """
+        alive = self.alive if turns is None else self.alive.new_zeros(turns, *self.alive.shape)
         return StepBuffers.allocate(
-            self.kernel,
-            self.observation_type,
-            self.alive,
-            self.stack_k,
-            dtype=self.real_dtype,
+            self.kernel, self.observation_type, alive, self.stack_k, dtype=self.real_dtype
         )
 
     def make_action(self) -> Tensor:
@@ -174,6 +175,25 @@ class KernelEnv(EnvBase):
     def step_into(self, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
         """Take one decision; `out.obs` is the true next observation, before any reset."""
         ops.step(self._state, action, previous, out)
+
+    def unroll_into(self, actions: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
+        """Take a decision for each row of `actions` in one launch.
+
+        Finished worlds begin anew after each, as with `step_into` and then `reset_into`. Classic
+        tasks offer it: it serves to compare, and rollouts of actions known beforehand.
+
+        Args:
+            actions: [turns, W, R] or [turns, W, R, n].
+            previous: holds the observation before the first decision.
+            out: from `make_buffers(turns)`. Row k of its observation is what decision k + 1 acts
+                on, in a finished world the new episode's; all else is what decision k brought,
+                and `alive` says which robots act next.
+
+        Raises:
+            RuntimeError: the task does not offer it, or a tensor does not fit.
+        """
+        ops.unroll(self._state, actions, previous, out)
+        self.alive.copy_(out.alive[-1])
 
     def observe_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
         """Write the observation of worlds as they stand."""

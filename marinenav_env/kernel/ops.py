@@ -8,6 +8,7 @@ it takes lists of tensors and checks them against the specification of the one i
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,9 @@ def _load_library() -> None:
 
 _load_library()
 _ops = torch.ops.marinenav
-for _name in ("step", "reset", "observe", "water", "plan_actions", "plan_courses"):
+for _name in (
+    *("step", "unroll", "reset", "observe", "water", "write_row", "plan_actions", "plan_courses"),
+):
     torch.library.register_fake(f"marinenav::{_name}", lambda *_: None)
 
 ROW_ALIGNMENT: int = _ops.row_alignment()
@@ -98,6 +101,31 @@ def step(state: State, action: Tensor, previous: StepBuffers, out: StepBuffers) 
     )
 
 
+def unroll(state: State, actions: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
+    """Take several decisions in one launch, finished worlds placed anew after each.
+
+    Args:
+        state: of an environment that offers it (`kUnrolls` in the core); changed in place.
+        actions: [turns, W, R, continuous] real in [-1, 1], or [turns, W, R] int64 indices.
+        previous: holds the observation before the first decision.
+        out: with a row for every turn, written whole. `out.obs[k]` is what decision k + 1 acts on:
+            in a world that decision k has finished, that of its new episode.
+
+    Raises:
+        RuntimeError: the environment does not offer it, or a tensor does not fit.
+    """
+    _ops.unroll(
+        state.env,
+        state.changing,
+        state.tables,
+        actions,
+        previous.frame_list,
+        out.frame_list,
+        out.result_list,
+        *state.context,
+    )
+
+
 def reset(state: State, only: Tensor | None, out: StepBuffers, *, skip_if_empty: bool) -> None:
     """Place worlds anew and observe them.
 
@@ -127,6 +155,23 @@ def observe(state: State, only: Tensor | None, out: StepBuffers) -> None:
     that the step before gave; older frames repeat the present one.
     """
     _ops.observe(state.env, state.changing, state.tables, only, out.frame_list, *state.context)
+
+
+def write_row(rings: Sequence[tuple[Tensor, Sequence[Tensor]]], position: Tensor) -> None:
+    """Write a row of rings in one launch.
+
+    Args:
+        rings: each [rows, W, R, width] with the tensors [W, R, ...] that stand side by side in its
+            row, of its type; their numbers add up to its width.
+        position: int64 [1], the row to write; on the device, so that it may change between replays
+            of a captured graph.
+
+    Raises:
+        RuntimeError: a tensor does not fit.
+    """
+    parts = [part.contiguous() for _, side_by_side in rings for part in side_by_side]
+    counts = [len(side_by_side) for _, side_by_side in rings]
+    _ops.write_row([ring for ring, _ in rings], parts, counts, position)
 
 
 def water(state: State, position: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ class KernelSpec:
         results: of a step.
         continuous: numbers of an action in [-1, 1]; 0 if it takes none.
         discrete: number of actions to choose from; 0 if it takes none.
+        unrolls: whether it takes several decisions in one launch.
     """
 
     name: str
@@ -51,6 +52,7 @@ class KernelSpec:
     results: tuple[TensorSpec, ...]
     continuous: int
     discrete: int
+    unrolls: bool
 
     @staticmethod
     def parse(name: str, text: str) -> KernelSpec:
@@ -72,6 +74,7 @@ class KernelSpec:
             results=specs("results"),
             continuous=read["continuous"],
             discrete=read["discrete"],
+            unrolls=read["unrolls"],
         )
 
     def tensor(self, name: str) -> TensorSpec:

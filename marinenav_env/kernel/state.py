@@ -109,7 +109,8 @@ class StepBuffers:
     """What a step writes; two of them serve a training loop in turn.
 
     `frames` holds the observation as [W, R, frames, ...]; `obs` views the same memory with the
-    frames folded into what follows them. Both are of the environment's observation type.
+    frames folded into what follows them. Both are of the environment's observation type. What
+    several decisions in one launch write has a further extent in front, the turns.
     """
 
     frames: Any
@@ -139,26 +140,28 @@ class StepBuffers:
         Args:
             env: name of the environment in the core.
             observation: makes an observation of its entries by name.
-            alive: [W, R] bool, kept; its device is the buffers'.
+            alive: [W, R] or [turns, W, R] bool, kept; its device and turns are the buffers'.
             stack_k: observation frames.
             dtype: of real tensors.
         """
-        worlds, robots = alive.shape
+        *turns, worlds, robots = alive.shape
         device, spec = alive.device, ops.describe(env)
         sizes = {"worlds": worlds, "robots": robots, "frames": stack_k}
         dtypes = {"real": dtype, "bool": torch.bool}
         frames = {
-            t.name: torch.zeros(t.sized(sizes), device=device, dtype=dtype)
+            t.name: torch.zeros(*turns, *t.sized(sizes), device=device, dtype=dtype)
             for t in spec.observation
         }
         results = {
-            t.name: torch.zeros(t.sized(sizes), device=device, dtype=dtypes[t.number])
+            t.name: torch.zeros(*turns, *t.sized(sizes), device=device, dtype=dtypes[t.number])
             for t in spec.results
         }
         results["alive"] = alive
+        at = len(turns) + 2
+        folded = {name: entry.flatten(at, at + 1) for name, entry in frames.items()}
         return StepBuffers(
             observation(**frames),
-            observation(**{name: entry.flatten(2, 3) for name, entry in frames.items()}),
+            observation(**folded),
             list(frames.values()),
             result_list=list(results.values()),
             **results,

@@ -8,6 +8,7 @@ than --max-mem-delta or a mode stays below --min-rate; 2 if an option is of no u
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from tqdm import tqdm
 from marinenav_env.envs.checks import check_device
 from marinenav_env.envs.make import TASKS
 from marinenav_env.files import write_json
+from marinenav_env.kernel import ops
 from scripts.bench.bounds import bound_of, work_of_robot_step
 from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.kernels import measure_kernels
@@ -67,6 +69,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--vortices", "--cores", nargs="+", type=int, help="of step (marine: 0 4)")
     parser.add_argument(
         "--disturbances", nargs="+", choices=DISTURBANCES, default=["off"], help="of step"
+    )
+    parser.add_argument(
+        "--turns",
+        nargs="+",
+        type=_positive,
+        default=[1],
+        help="of step: decisions in one launch, in classic tasks with natural resets",
     )
     parser.add_argument("--robots", type=_positive, help="(default: of the task's last stage)")
     parser.add_argument("--buoys", type=int, help="likewise")
@@ -119,6 +128,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             setattr(options, name, value)
     if options.task != "marine" and options.disturbances != ["off"]:
         parser.error(f"--disturbances go with --task marine, not {options.task}")
+    several = options.turns != [1]
+    if several and (not ops.describe(options.task).unrolls or options.resets != ["natural"]):
+        parser.error("--turns go with classic tasks and --resets natural")
     fitting = fitting_agents(options.task)
     options.agents = options.agents or (fitting[:1] if few else fitting)
     unfit = sorted(set(options.agents) - set(fitting))
@@ -170,19 +182,18 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         "min_distance_m": options.min_distance,
     }
     if "step" in options.modes:
-        for vortices in options.vortices:
-            for resets in options.resets:
-                for worlds in options.worlds:
-                    for name in options.disturbances:
-                        yield Case(
-                            "step",
-                            device,
-                            worlds,
-                            vortices=vortices,
-                            disturbances=name,
-                            resets=resets,
-                            **world,
-                        )
+        asked = (options.vortices, options.resets, options.worlds, options.disturbances)
+        for vortices, resets, worlds, name, turns in itertools.product(*asked, options.turns):
+            yield Case(
+                "step",
+                device,
+                worlds,
+                vortices=vortices,
+                disturbances=name,
+                resets=resets,
+                turns=turns,
+                **world,
+            )
     if "inference" in options.modes:
         first, *_ = options.agents
         pairs = [(first, worlds) for worlds in options.worlds]

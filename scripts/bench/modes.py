@@ -68,6 +68,7 @@ class Case:
         samples_per_insert: gradient samples per stored robot transition.
         batch_size: of an update.
         skip_reset_if_empty: as in `MarineNavEnv`.
+        turns: decisions in one launch.
     """
 
     mode: str
@@ -85,6 +86,7 @@ class Case:
     samples_per_insert: float | None = None
     batch_size: int | None = None
     skip_reset_if_empty: bool = True
+    turns: int = 1
 
     @property
     def stage(self) -> Stage:
@@ -174,20 +176,27 @@ class Simulation:
         self._stepper = Stepper(self.env, restarts=case.resets != "none")
         every = torch.ones(case.worlds, dtype=torch.bool, device=case.device)
         self._renewed = every if case.resets == "every" else None
-        if chooser is None:
+        self._launches = [CapturedStep(launch, case.device) for launch in self._choices(chooser)]
+
+    def _choices(self, chooser: Chooser | None) -> list[Callable[[], None]]:
+        """Return what takes the turns of one launch, to be called in turn."""
+        if chooser is not None:
+            return [lambda: self._decide(chooser.act)] * 2
+        turns = self.case.turns
+        if turns == 1:
             actions = random_actions(self.env, PREPARED_ACTIONS)
-            choices = [lambda _, action=action: action for action in actions]
-        else:
-            choices = [chooser.act] * 2
-        self._decisions = [
-            CapturedStep(lambda choose=choose: self._decide(choose), case.device)
-            for choose in choices
+            return [lambda action=action: self._decide(lambda _: action) for action in actions]
+        several = [random_actions(self.env, turns) for _ in range(2)]
+        out = self.env.make_buffers(turns)
+        return [
+            lambda actions=actions: self.env.unroll_into(actions, self._stepper.now, out)
+            for actions in several
         ]
 
     @property
     def cycle(self) -> int:
         """Decisions after which everything is used in the same order again."""
-        return len(self._decisions)
+        return len(self._launches) * self.case.turns
 
     def place(self) -> None:
         """Begin an episode in every world; with natural resets, as if at different times."""
@@ -198,9 +207,9 @@ class Simulation:
 
     def run(self, decisions: int) -> None:
         """Take a number of decisions in every world, a multiple of `cycle`."""
-        for i in range(decisions):
+        for i in range(decisions // self.case.turns):
             self._stepper.parity = i % 2
-            self._decisions[i % self.cycle]()
+            self._launches[i % len(self._launches)]()
 
     def repeat(self, decisions: int) -> Repeat:
         """Time a number of decisions."""
@@ -261,6 +270,7 @@ def describe(case: Case) -> dict[str, Any]:
         "vortices": case.vortices,
         "disturbances": case.disturbances,
         "resets": case.resets,
+        "turns": case.turns,
     }
 
 

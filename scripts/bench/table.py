@@ -68,6 +68,8 @@ def remarks(row: dict[str, Any]) -> str:
     parts = []
     if row.get("disturbances", "off") != "off":
         parts.append(f"disturbances: {row['disturbances']}")
+    if row.get("turns", 1) != 1:
+        parts.append(f"{row['turns']} decisions a launch")
     if row.get("shield") is not None:
         parts.append("shielded")
     if row.get("fraction_of_bound") is not None:

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.spec import ObservationTensors, tuple_like
+from marinenav_env.kernel import ops
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.replay.layout import (
     ReplayConfig,
@@ -110,9 +111,8 @@ class DeviceReplay:
             "reward": real(grid),
             "flags": flags(*grid, 3),
         }
+        self._wide = {name: ring.view(*grid, -1) for name, ring in self._ring.items()}
         self._flat = {name: ring.flatten(0, 2) for name, ring in self._ring.items()}
-        self._obs_row = real(1, *grid[1:], width)
-        self._flags_row = flags(1, *grid[1:], 3)
         self._offsets = torch.arange(config.n_step, device=self.device)
         powers = [config.gamma**k for k in range(config.n_step + 1)]
         self._discounts = torch.tensor(powers, dtype=layout.dtype, device=self.device)
@@ -152,13 +152,14 @@ class DeviceReplay:
             {"reward": reward, "acted": acted, "terminated": terminated, "truncated": truncated},
             action,
         )
-        for name, observation in (("obs", obs), ("next_obs", next_obs)):
-            torch.cat([field.flatten(2) for field in observation], 2, out=self._obs_row[0])
-            self._ring[name].index_copy_(0, self.position, self._obs_row)
-        torch.stack((acted, terminated, truncated), 2, out=self._flags_row[0])
-        self._ring["flags"].index_copy_(0, self.position, self._flags_row)
-        self._ring["action"].index_copy_(0, self.position, action.unsqueeze(0))
-        self._ring["reward"].index_copy_(0, self.position, reward.unsqueeze(0))
+        parts = {
+            "obs": obs,
+            "next_obs": next_obs,
+            "action": (action,),
+            "reward": (reward,),
+            "flags": (acted, terminated, truncated),
+        }
+        ops.write_row([(ring, parts[name]) for name, ring in self._wide.items()], self.position)
         weight = acted.flatten() * self._new_weight
         self.tree.set_span(self.position * self.layout.slots_per_row, weight)
         self.position.add_(1).remainder_(self.rows)
@@ -240,8 +241,8 @@ class DeviceReplay:
     @property
     def nbytes(self) -> int:
         """Bytes that the replay has allocated."""
-        tensors = [*self._ring.values(), self._obs_row, self._flags_row, self._offsets]
-        tensors += [self._discounts, self.position, self.filled, self.beta, self._new_weight]
+        tensors = [*self._ring.values(), self._offsets, self._discounts, self.position]
+        tensors += [self.filled, self.beta, self._new_weight]
         return sum(tensor.nbytes for tensor in tensors) + self.tree.nbytes
 
     def state_dict(self) -> dict[str, Tensor]:

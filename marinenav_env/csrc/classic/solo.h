@@ -101,6 +101,7 @@ struct Solo {
              Env::kObservationNames}};
   }
   static constexpr bool kFaultySensor = false;
+  static constexpr bool kUnrolls = true;
   /// The first fields of the state; a task that observes something else has its own.
   template <bool, class V, class S, class P, class Put>
   MN_HD static void observe(const S& s, const P&, const RandomStream<V>&, int r, int w, Mask<V>,

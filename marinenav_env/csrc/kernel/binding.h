@@ -162,19 +162,38 @@ const bool* checked_mask(Arguments& arguments, const OptionalTensor& only) {
   return only->const_data_ptr<bool>();
 }
 
-/// Older frames are copied from the step before: written in place they would read themselves.
-inline void check_apart(const TensorSpec& spec, const Tensor& now, const Tensor& previous) {
-  TORCH_CHECK(now.data_ptr() != previous.data_ptr(), "marinenav: with stacked frames `", spec.name,
-              "` and its previous one must not share memory: give two sets of buffers");
+/// Checks the observation before a step, from which older frames are copied: a step that writes in
+/// place would read what it writes.
+inline void check_previous(Arguments& arguments, const TensorSpecs& entries, TensorList previous,
+                           TensorList observation) {
+  TORCH_CHECK(previous.size() == entries.size(), "marinenav: `previous` holds ", previous.size(),
+              " tensors, expected ", entries.size());
+  const bool apart = arguments.tables().size("frames") > 1;
+  for (size_t k = 0; k < entries.size(); ++k) {
+    arguments.check(entries[k], previous[k]);
+    TORCH_CHECK(!apart || observation[k].data_ptr() != previous[k].data_ptr(),
+                "marinenav: with stacked frames `", entries[k].name,
+                "` and its previous one must not share memory: give two sets of buffers");
+  }
 }
 
+/// Specifications of tensors that have a row for each of several turns.
+inline TensorSpecs of_turns(TensorSpecs specs) {
+  for (TensorSpec& spec : specs) spec.shape.insert(spec.shape.begin(), Extent("turns"));
+  return specs;
+}
+
+/// The action of a step, or of each of several turns.
 template <class Env, class T>
-ActionView<T> checked_action(Arguments& arguments, const Tensor& action) {
+ActionView<T> checked_action(Arguments& arguments, const Tensor& action, bool turns = false) {
   const bool discrete =
       Env::kContinuous == 0 || (Env::kDiscrete > 0 && action.scalar_type() == c10::kLong);
   arguments.check_kind(action, "action", discrete ? c10::kLong : arguments.real());
   const std::vector<int64_t> shape = [&] {
-    std::vector<int64_t> rows = {arguments.tables().size("worlds"), arguments.tables().size("robots")};
+    std::vector<int64_t> rows;
+    if (turns) rows.push_back(arguments.tables().size("turns"));
+    rows.push_back(arguments.tables().size("worlds"));
+    rows.push_back(arguments.tables().size("robots"));
     if (!discrete) rows.push_back(Env::kContinuous);
     return rows;
   }();
@@ -193,24 +212,46 @@ void step(c10::string_view env, TensorList state, TensorList tables, const Tenso
     using Env = typename decltype(tag)::Type;
     Arguments arguments =
         state_arguments<Env>(state, tables, observation, seed, first_world);
-    const TensorSpecs& entries = Specs<Env>::get().observation;
     arguments.add("results", Specs<Env>::get().results, results);
-    TORCH_CHECK(previous.size() == entries.size(), "marinenav: `previous` holds ", previous.size(),
-                " tensors, expected ", entries.size());
-    const int frames = arguments.tables().size("frames");
-    for (size_t k = 0; k < entries.size(); ++k) {
-      arguments.check(entries[k], previous[k]);
-      if (frames > 1) check_apart(entries[k], observation[k], previous[k]);
-    }
+    check_previous(arguments, Specs<Env>::get().observation, previous, observation);
     const c10::DeviceGuard guard(action.device());
     dispatch(arguments.real(), [&](auto real) {
       using T = decltype(real);
       run_step<Env, typename Backend::template Lanes<T>>(
           Backend::launcher(), typename Env::template State<T>(arguments.tables()),
           checked_params<Env, T>(params), checked_action<Env, T>(arguments, action),
-          observation_view<Env, T>(previous), observation_view<Env, T>(observation), frames,
-          StepView<T>(arguments.tables()));
+          observation_view<Env, T>(previous), observation_view<Env, T>(observation),
+          arguments.tables().size("frames"), StepView<T>(arguments.tables()));
     });
+  });
+}
+
+/// Several decisions in one launch, of an environment that offers it: each is a kernel more to compile.
+template <class Backend, class Envs>
+void unroll(c10::string_view env, TensorList state, TensorList tables, const Tensor& actions,
+            TensorList previous, TensorList observation, TensorList results,
+            c10::ArrayRef<double> params, int64_t seed, int64_t first_world) {
+  with_env(Envs{}, env, [&](auto tag) {
+    using Env = typename decltype(tag)::Type;
+    if constexpr (Env::kUnrolls) {
+      Arguments arguments = state_arguments<Env>(state, tables, previous, seed, first_world);
+      arguments.add("observation", of_turns(Specs<Env>::get().observation), observation);
+      arguments.add("results", of_turns(Specs<Env>::get().results), results);
+      check_previous(arguments, Specs<Env>::get().observation, previous, observation);
+      const c10::DeviceGuard guard(actions.device());
+      dispatch(arguments.real(), [&](auto real) {
+        using T = decltype(real);
+        using V = typename Backend::template Lanes<T>;
+        const typename Env::template State<T> s(arguments.tables());
+        const Unrolled<Env, V> body{
+            s, checked_params<Env, T>(params), checked_action<Env, T>(arguments, actions, true),
+            observation_view<Env, T>(previous), observation_view<Env, T>(observation),
+            arguments.tables().size("frames"), StepView<T>(arguments.tables())};
+        Backend::launcher().unroll(s.worlds, s.robots, arguments.tables().size("turns"), body);
+      });
+    } else {
+      TORCH_CHECK(false, "marinenav: `", env, "` takes one decision a launch: call step and reset");
+    }
   });
 }
 
@@ -297,6 +338,7 @@ Tensor philox_words(const Tensor& counter, int64_t key0, int64_t key1) {
 template <class Backend, class Envs>
 void register_kernels(torch::Library& m) {
   m.impl("step", &step<Backend, Envs>);
+  m.impl("unroll", &unroll<Backend, Envs>);
   m.impl("reset", &reset<Backend, Envs>);
   m.impl("observe", &observe<Backend, Envs>);
   m.impl("philox", &philox_words<Backend>);

@@ -39,7 +39,9 @@ struct WarpSearch {
 /// robots r, r + rows and so on.
 struct Tiling {
   int worlds, robots, width, rows;
-  bool gathers;  // rows of observations through shared memory
+  int shared;  // bytes of memory in which a block gathers rows of observations; 0 for none
+
+  int blocks() const { return (worlds + width - 1) / width; }
 };
 
 /// A thread's place in its tile.
@@ -103,7 +105,7 @@ __device__ void copy_by_block(T* to, const T* from, int count) {
 /// written by a lane each, a row's numbers would touch as many sectors of memory as the warp has lanes.
 template <class Env, class T>
 __device__ void run_in_tile(const Tiling& n, const Place& at, const SensePhase<Env, T>& phase) {
-  if (!n.gathers || phase.only != nullptr || phase.faulty()) {
+  if (n.shared == 0 || phase.only != nullptr || phase.faulty()) {
     for_robots(n, at, [&](int r) { phase(r, at.world); });
     return;
   }
@@ -140,11 +142,30 @@ __global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phase>)
   if (i < count) phase(i / worlds, i % worlds);
 }
 
+/// Phases of the tile of a block, one after another.
+struct InBlock {
+  Tiling tiling;
+  Place place;
+
+  explicit __device__ InBlock(const Tiling& n) : tiling(n), place(n) {}
+
+  template <class... Phases>
+  __device__ void operator()(int, int, const Phases&... phases) const {
+    ((run_in_tile(tiling, place, phases), __syncthreads()), ...);
+  }
+};
+
 template <class... Phases>
 __global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Phases...>)
     run_tiles(const Tiling tiling, const __grid_constant__ Phases... phases) {
-  const Place place(tiling);
-  ((run_in_tile(tiling, place, phases), __syncthreads()), ...);
+  InBlock{tiling}(tiling.worlds, tiling.robots, phases...);
+}
+
+template <class Body>
+__global__ void __launch_bounds__(kLargestBlock, kBlocksAtOnce<Body>)
+    unroll_tiles(const Tiling tiling, const int turns, const __grid_constant__ Body body) {
+  const InBlock block(tiling);
+  for (int turn = 0; turn < turns; ++turn) body(turn, block);
 }
 
 /// Bytes of observation that a phase writes for a robot.
@@ -177,21 +198,34 @@ struct CudaLauncher {
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
 
-  template <class First, class Second, class... More>
-  void operator()(int worlds, int robots, const First& first, const Second& second,
-                  const More&... more) const {
-    if (worlds == 0 || robots == 0) return;
+  /// The tiling of worlds whose robots write so many bytes of observation each.
+  static Tiling tiling_of(int worlds, int robots, int row_bytes) {
     constexpr int kMostRows = kLargestBlock / kWarp;
     const int turns = (robots + kMostRows - 1) / kMostRows;
     const int rows = (robots + turns - 1) / turns;  // as many robots in every turn as can be
     const int warps = block_size() / (kWarp * rows);
     const int width = kWarp * (warps > 1 ? warps : 1);
-    const int64_t bytes = int64_t{width} * robots *
-                          (row_bytes(first) + row_bytes(second) + (0 + ... + row_bytes(more)));
-    const bool gathers = bytes <= kSharedBytes;
-    run_tiles<<<(worlds + width - 1) / width, width * rows,
-                gathers ? static_cast<int>(bytes) : 0, c10::cuda::getCurrentCUDAStream()>>>(
-        Tiling{worlds, robots, width, rows, gathers}, first, second, more...);
+    const int64_t bytes = int64_t{width} * robots * row_bytes;
+    return {worlds, robots, width, rows, bytes <= kSharedBytes ? static_cast<int>(bytes) : 0};
+  }
+
+  template <class First, class Second, class... More>
+  void operator()(int worlds, int robots, const First& first, const Second& second,
+                  const More&... more) const {
+    if (worlds == 0 || robots == 0) return;
+    const Tiling n = tiling_of(worlds, robots,
+                               row_bytes(first) + row_bytes(second) + (0 + ... + row_bytes(more)));
+    run_tiles<<<n.blocks(), n.width * n.rows, n.shared, c10::cuda::getCurrentCUDAStream()>>>(
+        n, first, second, more...);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+
+  template <class Body>
+  void unroll(int worlds, int robots, int turns, const Body& body) const {
+    if (worlds == 0 || robots == 0) return;
+    const Tiling n = tiling_of(worlds, robots, body.frames * Body::kRowBytes);
+    unroll_tiles<<<n.blocks(), n.width * n.rows, n.shared, c10::cuda::getCurrentCUDAStream()>>>(
+        n, turns, body);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
 };

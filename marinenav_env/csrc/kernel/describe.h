@@ -59,7 +59,8 @@ std::string describe() {
     out << ", \"" << name << "\": ";
     write_specs(out, specs);
   }
-  out << ", \"continuous\": " << Env::kContinuous << ", \"discrete\": " << Env::kDiscrete << "}";
+  out << ", \"continuous\": " << Env::kContinuous << ", \"discrete\": " << Env::kDiscrete
+      << ", \"unrolls\": " << (Env::kUnrolls ? "true" : "false") << "}";
   return out.str();
 }
 

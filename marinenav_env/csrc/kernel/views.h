@@ -11,12 +11,26 @@ template <class T>
 struct ActionView {
   const T* continuous;
   const int64_t* discrete;
+
+  /// The view `rows` rows of `size` numbers further on.
+  MN_HD ActionView after(int64_t rows, int size) const {
+    return {continuous == nullptr ? nullptr : continuous + rows * size,
+            discrete == nullptr ? nullptr : discrete + rows};
+  }
 };
 
 /// Observation entries [W, R, frames, ...], frames newest first.
 template <class Env, class T>
 struct ObservationView {
   T* entry[Env::kEntries];
+
+  /// The view `rows` rows, of `frames` frames each, further on.
+  MN_HD ObservationView after(int64_t rows, int frames) const {
+    ObservationView view;
+    for (int k = 0; k < Env::kEntries; ++k)
+      view.entry[k] = entry[k] + rows * frames * Env::entry_size(k);
+    return view;
+  }
 };
 
 /// Results of a step.
@@ -41,6 +55,15 @@ struct StepView {
         truncated(t.at<bool>("truncated")), alive(t.at<bool>("alive")), done(t.at<bool>("done")),
         world_terminated(t.at<bool>("world_terminated")),
         world_truncated(t.at<bool>("world_truncated")) {}
+
+  /// The view `rows` robots and `worlds` worlds further on.
+  MN_HD StepView after(int64_t rows, int64_t worlds) const {
+    StepView view = *this;
+    view.reward += rows, view.acted += rows, view.terminated += rows;
+    view.truncated += rows, view.alive += rows;
+    view.done += worlds, view.world_terminated += worlds, view.world_truncated += worlds;
+    return view;
+  }
 };
 
 }  // namespace marinenav

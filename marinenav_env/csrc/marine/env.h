@@ -224,6 +224,7 @@ struct MarineEnv {
   }
 
   static constexpr bool kFaultySensor = Sensor::kFaulty;
+  static constexpr bool kUnrolls = false;  // its kernels are large, and policies act in between
   template <class P>
   MN_HD static bool faulty(const P& p) {
     return p.perception.faulty();

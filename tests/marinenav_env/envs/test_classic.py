@@ -20,6 +20,7 @@ from marinenav_env.envs.make import ENVIRONMENTS
 from marinenav_env.fields import ConfigError, build
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
+from scripts.bench.modes import random_actions
 from scripts.checks.classic_check import compare
 
 STATE = ("x", "x_dot", "theta", "theta_dot")
@@ -173,6 +174,56 @@ def test_a_cart_that_never_falls_is_truncated(device):
     sums = dict(zip(names, env.read_stats()[0].tolist(), strict=True))
     assert sums == {"episodes": 3.0, "timeouts": 3.0, "return_sum": 12.0, "length_sum": 12.0}
     assert env.robot_steps() == 12
+
+
+@pytest.mark.parametrize("stack_k", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.kernel)
+def test_decisions_in_one_launch_are_those_one_by_one(kind, dtype, stack_k, device):
+    """Results, observations over ends and new starts, statistics and state, to the bit."""
+    turns = 13
+    config = kind.config_type(episode={"max_steps": 5})
+    env, plain = (
+        kind(37, config=config, dtype=dtype, stack_k=stack_k, device=device) for _ in range(2)
+    )
+    stepper, out = Stepper(plain), env.make_buffers(turns)
+    before = env.make_buffers()
+    env.reset_into(before)
+    stepper.reset()
+    ended = 0
+    for part in range(2):  # the second goes on where the first ended
+        actions = random_actions(env, turns).to(dtype if not env.discrete else torch.int64)
+        env.unroll_into(actions, before, out)
+        for k, action in enumerate(actions):
+            following = stepper.step(action)
+            for name in ("reward", "acted", "terminated", "truncated", "done"):
+                assert torch.equal(getattr(out, name)[k], getattr(following, name)), (part, k, name)
+            ended += int(following.done.sum())
+            now = stepper.advance()
+            assert torch.equal(out.obs.state[k], now.obs.state)
+            assert torch.equal(out.alive[k], plain.alive)
+        before.frames.state.copy_(out.frames.state[-1])
+    assert ended > 100
+    for name, tensor in plain.state_dict().items():
+        assert torch.equal(env.state_dict()[name], tensor), name
+
+
+def test_what_cannot_be_decided_in_one_launch_is_refused(device):
+    env = CartPoleEnv(4, device=device)
+    before, out = env.make_buffers(), env.make_buffers(3)
+    with pytest.raises(RuntimeError, match=r"`action` has shape \[2, 4, 1\], expected \[3, 4, 1\]"):
+        env.unroll_into(random_actions(env, 2), before, out)
+    with pytest.raises(RuntimeError, match=r"`state` has shape \[4, 1, 1, 4\], expected \[turns, "):
+        env.unroll_into(random_actions(env, 3), before, before)
+    stacked = CartPoleEnv(4, stack_k=2, device=device)
+    only = stacked.make_buffers(1)
+    before = stacked.make_buffers()
+    before.frame_list[0] = only.frames.state[0]
+    with pytest.raises(RuntimeError, match="must not share memory"):
+        stacked.unroll_into(random_actions(stacked, 1), before, only)
+    marine = make("marine", worlds=2, device=device)
+    with pytest.raises(RuntimeError, match="`marine` takes one decision a launch: call"):
+        marine.unroll_into(random_actions(marine, 3), marine.make_buffers(), marine.make_buffers(3))
 
 
 def test_unknown_actions_do_not_push(device):

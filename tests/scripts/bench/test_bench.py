@@ -147,6 +147,8 @@ class TestCommandLine:
             (["--json", "missing/folder/x.json"], "folder is missing"),
             (["--robots", "300"], "robots=300"),
             (["--min-distance", "100"], "min_distance_m is 100"),
+            (["--turns", "4", "--resets", "natural"], "--turns go with classic tasks"),
+            (["--turns", "4", "--task", "cartpole"], "--turns go with classic tasks"),
         ],
     )
     def test_bad_option(self, arguments, message, refused):
@@ -256,6 +258,19 @@ class TestSimulation:
             assert (started >= 1).all()
             assert (started < 400).all()
             assert started.unique().numel() > 1
+
+    def test_several_decisions_a_launch_are_all_counted(self):
+        case = Case("step", CPU, 8, 1, 0, min_distance_m=0.0, task="cartpole", turns=16)
+        simulation = Simulation(case)
+        simulation.place()
+        assert simulation.cycle == 32
+        measured = simulation.repeat(64)
+        assert measured.robot_steps == 8 * 64
+        episodes = simulation.env.state.world_field("episode")[:8]
+        assert (episodes >= 2).all()  # a pole pushed at random falls within 64
+        row = measure_simulator(case, BRIEF)
+        assert (row["turns"], row["active_fraction"]) == (16, 1.0)
+        assert row["decisions_per_repeat"] % 32 == 0
 
     def test_acts_with_the_policy(self):
         simulation = Simulation(Case("inference", CPU, worlds=4, agent="DQN"))

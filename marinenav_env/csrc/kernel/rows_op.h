@@ -1,0 +1,83 @@
+// The operator that writes a row of rings.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/library.h>
+
+#include <limits>
+
+#include "kernel/rows.h"
+
+namespace marinenav {
+
+/// What `write_row` copies, checked: ring k [T, ...slots, width] takes the next counts[k] of the parts
+/// [...slots, width], side by side.
+inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayRef counts,
+                       const at::Tensor& position) {
+  TORCH_CHECK(!rings.empty(), "marinenav: `rings` holds no tensor");
+  TORCH_CHECK(counts.size() == rings.size(), "marinenav: `counts` has ", counts.size(),
+              " entries, expected one for each of ", rings.size(), " rings");
+  TORCH_CHECK(parts.size() <= Row::kMostParts, "marinenav: `parts` holds ", parts.size(),
+              " tensors, expected ", Row::kMostParts, " at most");
+  const c10::Device device = rings.front().device();
+  TORCH_CHECK(position.scalar_type() == c10::kLong && position.numel() == 1,
+              "marinenav: `position` must be one int64");
+  Row row{};
+  row.position = position.const_data_ptr<int64_t>();
+  const auto check = [&](const at::Tensor& t, const char* name) {
+    TORCH_CHECK(t.device() == device, "marinenav: `", name, "` is on ", t.device(), ", expected ",
+                device);
+    TORCH_CHECK(t.is_contiguous(), "marinenav: `", name, "` must be contiguous");
+  };
+  check(position, "position");
+  for (size_t k = 0; k < rings.size(); ++k) {
+    const at::Tensor& ring = rings[k];
+    check(ring, "rings");
+    TORCH_CHECK(ring.dim() >= 3 && ring.numel() > 0, "marinenav: a ring has shape ", ring.sizes(),
+                ", expected [rows, slots..., width]");
+    const int64_t item = ring.element_size(), width = ring.size(-1);
+    const int64_t slots = ring.numel() / (ring.size(0) * width);
+    TORCH_CHECK(k == 0 || slots == row.slots, "marinenav: ring ", k, " has ", slots,
+                " slots a row, expected ", row.slots, ", as the first");
+    row.slots = static_cast<int>(slots);
+    int64_t offset = 0;
+    for (int64_t i = 0; i < counts[k]; ++i, ++row.parts) {
+      TORCH_CHECK(row.parts < static_cast<int>(parts.size()), "marinenav: `parts` holds ",
+                  parts.size(), " tensors, fewer than `counts` says");
+      const at::Tensor& part = parts[static_cast<size_t>(row.parts)];
+      check(part, "parts");
+      TORCH_CHECK(part.scalar_type() == ring.scalar_type() && part.numel() % slots == 0,
+                  "marinenav: a part of ring ", k, " has dtype ", part.scalar_type(), " and shape ",
+                  part.sizes(), ", expected ", ring.scalar_type(), " and whole slots of ", slots);
+      const int64_t bytes = part.numel() / slots * item;
+      const int word = item % 4 == 0 ? 4 : 1;
+      row.part[row.parts] = {static_cast<const char*>(part.const_data_ptr()),
+                             static_cast<char*>(ring.data_ptr()) + offset,
+                             slots * width * item,
+                             static_cast<int>(bytes),
+                             static_cast<int>(width * item),
+                             word,
+                             row.words};
+      row.words += bytes / word * slots;
+      offset += bytes;
+    }
+    TORCH_CHECK(offset == width * item, "marinenav: parts of ring ", k, " have ", offset / item,
+                " numbers a slot, expected ", width);
+  }
+  TORCH_CHECK(row.parts == static_cast<int>(parts.size()), "marinenav: `parts` holds ",
+              parts.size(), " tensors, more than `counts` says");
+  TORCH_CHECK(row.words <= std::numeric_limits<int>::max(), "marinenav: a row of ", row.words,
+              " words is too large");
+  return row;
+}
+
+template <class Backend>
+void write_row(at::TensorList rings, at::TensorList parts, at::IntArrayRef counts,
+               const at::Tensor& position) {
+  const Row row = checked_row(rings, parts, counts, position);
+  const c10::DeviceGuard guard(position.device());
+  Backend::write(row);
+}
+
+}  // namespace marinenav
