@@ -35,6 +35,7 @@ SLOW_TESTS = {
     "train_RL_agents/training/test_fake_gpu.py": "",
     "scripts/checks/test_fuzz.py": "test_a_short_form",
     "train_RL_agents/agents/test_adding_an_agent.py": "",
+    "scripts/checks/test_run_check.py": "test_a_training_is test_a_training_that test_a_program",
     "scripts/checks/test_kill_check.py": "test_kills",
     "scripts/checks/test_gpu_check.py": "test_what_is_needed test_what_no_time",
     "test_goldens.py": "test_trained",

@@ -32,7 +32,11 @@ struct CpuBackend {
   template <class T>
   using Lanes = typename CpuLanes<T>::Type;
   static CpuLauncher<TorchThreads> launcher() { return {}; }
-  static void write(const Row& row) { launcher()(row.slots, row.parts, RowSlots{row}); }
+  static void write(const Row& row) {
+    TORCH_CHECK(*row.position >= 0 && *row.position < row.rows, "marinenav: `position` is ",
+                *row.position, ", expected 0 to ", row.rows - 1);
+    launcher()(row.slots, row.parts, RowSlots{row});
+  }
   static bool is_empty(const at::Tensor& mask) {
     return std::memchr(mask.const_data_ptr(), 1, static_cast<size_t>(mask.numel())) == nullptr;
   }

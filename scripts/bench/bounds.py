@@ -4,14 +4,27 @@ Bytes: every number of the state that a step needs or changes, every action and 
 counted once each way, as if the phases of a step were one and all caches perfect. Operations:
 float32 and integer arithmetic of the core as one thread executes it, a fused multiply-add counting
 once; address arithmetic, loads and stores are left out. Both are lower limits of the work, so the
-bound is an upper limit of the rate.
+bound is an upper limit of the rate. A policy adds the products of its network, an update those of
+its batch, at the fastest rate of a matrix product.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from marinenav_env.envs.base import KernelEnv
 from scripts.bench.machine import Peaks
+from scripts.bench.modes import Case, Simulation, chooser_of
+
+BOOKS = ("stats", "outcome")
+"""Tensors of the state that change at the end of an episode alone."""
+FEW_WORLDS = 16
+"""Of an environment whose tensors are counted."""
 
 NUMBER, FLAG, CONTINUOUS_ACTION = 4, 1, 8  # bytes
 
@@ -37,10 +50,10 @@ PER_CORE = 140  # ten substeps of 14
 
 
 class Work(NamedTuple):
-    """Work of one robot-step."""
+    """Work of one robot-step; operations are None where they were not counted."""
 
     bytes: float
-    operations: float
+    operations: float | None
 
 
 def work_of_robot_step(robots: int, buoys: int, vortices: int) -> Work:
@@ -53,16 +66,65 @@ def work_of_robot_step(robots: int, buoys: int, vortices: int) -> Work:
     return Work(per_robot + per_world / robots, operations)
 
 
-def bound_of(work: Work, peaks: Peaks) -> dict[str, float | None]:
-    """Return the fastest possible rate [robot-steps/s] by memory, by arithmetic, and by both."""
+def tensors_of_robot_step(env: KernelEnv) -> Work:
+    """Count an environment's tensors: state both ways; action, observation and results once."""
+    both = (x for name, x in env.state.named().items() if name not in BOOKS)
+    out = env.make_buffers()
+    once = (env.make_action(), *out.frame_list, *out.result_list)
+    counted = 2 * sum(x.nbytes for x in both) + sum(x.nbytes for x in once)
+    return Work(counted / (env.worlds * env.robots), None)
+
+
+def work_of(case: Case) -> Work:
+    """Count the work of one robot-step of a case."""
+    if case.task == "marine":
+        return work_of_robot_step(case.robots, case.buoys, case.vortices)
+    alone = dataclasses.replace(case, mode="step", worlds=FEW_WORLDS, agent=None, turns=1)
+    return tensors_of_robot_step(Simulation(alone).env)
+
+
+def products_of(case: Case, row: Mapping[str, Any]) -> float:
+    """Count the operations of matrix products that a robot-step of a case takes.
+
+    Args:
+        case: what was measured.
+        row: of it; that of a training says what an update and its batch take.
+    """
+    if case.agent is None:
+        return 0.0
+    few = dataclasses.replace(case, worlds=FEW_WORLDS, shield=None)
+    chooser = chooser_of(few)
+    simulation = Simulation(dataclasses.replace(few, mode="inference"))
+    simulation.place()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        chooser.act(simulation.observed)
+    acting = counter.get_total_flops() / (FEW_WORLDS * case.robots)
+    if case.mode != "train":
+        return acting
+    return acting + row["flops_per_update"] / case.batch_size * row["samples_per_insert"]
+
+
+def bound_of(
+    work: Work, peaks: Peaks, products: float = 0.0, product_rate: float = 1.0
+) -> dict[str, float | None]:
+    """Return the fastest possible rate [robot-steps/s] by memory, by arithmetic, and by all.
+
+    Args:
+        work: of the simulator.
+        peaks: of the device.
+        products: operations of matrix products in a robot-step, which come on top.
+        product_rate: of these a second.
+    """
     by_memory = peaks.bytes_per_s / work.bytes
     by_arithmetic = None
-    if peaks.operations_per_s is not None:
+    if peaks.operations_per_s is not None and work.operations is not None:
         by_arithmetic = peaks.operations_per_s / work.operations
+    simulated = by_memory if by_arithmetic is None else min(by_memory, by_arithmetic)
     return {
         "bytes_per_robot_step": work.bytes,
         "operations_per_robot_step": work.operations,
         "bound_by_memory": by_memory,
         "bound_by_arithmetic": by_arithmetic,
-        "bound": by_memory if by_arithmetic is None else min(by_memory, by_arithmetic),
+        "products_per_robot_step": products,
+        "bound": 1.0 / (1.0 / simulated + products / product_rate),
     }

@@ -48,9 +48,10 @@ def measure_kernels(case: Case) -> dict[str, Any]:
             }
     simulation = Simulation(case)
     simulation.place()
-    simulation.run((WARM_UP_CALLS + 1) * simulation.cycle)  # its graphs are captured
+    cycle = simulation.cycle
+    simulation.run((WARM_UP_CALLS + 1) * cycle)  # its graphs are captured
     simulation.place()
-    decisions = NO_RESET_DECISIONS // simulation.cycle * simulation.cycle
+    decisions = max(NO_RESET_DECISIONS // cycle, 1) * cycle
     spans = spans_of(lambda: simulation.run(decisions))
     return {
         "kernel_time_share": busy_share(spans),

@@ -21,6 +21,12 @@ from train_RL_agents.run.provenance import ROOT, source_commit, versions
 # native arithmetic instructions); the others have 128.
 FEW_LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 
+GPU_STATE = (
+    *("clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem"),
+    *("clocks_throttle_reasons.active", "ecc.mode.current", "mig.mode.current", "power.limit"),
+)
+"""What nvidia-smi is asked of a GPU besides its driver: clocks in MHz, power in W."""
+
 
 class Laps:
     """Times between marks: CUDA events on a GPU, the monotonic clock on the CPU."""
@@ -98,8 +104,10 @@ class Peaks(NamedTuple):
     operations_per_s: float | None
 
 
-def measure_peaks(device: torch.device) -> Peaks:
-    """Measure the copy bandwidth of a GPU, and look up its arithmetic rate."""
+def measure_peaks(device: torch.device) -> Peaks | None:
+    """Measure the copy bandwidth of a GPU, and look up its arithmetic rate; None for a CPU."""
+    if device.type == "cpu":
+        return None
     size = 2**30
     source = torch.empty(size, dtype=torch.uint8, device=device)
     source.random_()  # zeros may travel compressed
@@ -161,7 +169,9 @@ def describe_machine(device: torch.device) -> dict[str, object]:
         "gpu": properties.name,
         "gpu_memory_bytes": properties.total_memory,
         "gpu_multiprocessors": properties.multi_processor_count,
+        "gpus": torch.cuda.device_count(),
         "gpu_driver": _query_gpu("driver_version", device),
+        "gpu_state": {name: _query_gpu(name, device) for name in GPU_STATE},
     }
 
 

@@ -24,7 +24,7 @@ from marinenav_env.envs.checks import check_device
 from marinenav_env.envs.make import TASKS
 from marinenav_env.files import write_json
 from marinenav_env.kernel import ops
-from scripts.bench.bounds import bound_of, work_of_robot_step
+from scripts.bench.bounds import bound_of, products_of, work_of
 from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.kernels import measure_kernels
 from scripts.bench.machine import (
@@ -242,7 +242,7 @@ def measure(
         "out_of_memory": [],
         "skip_reset_if_empty": [],
     }
-    peaks = measure_peaks(device) if device.type == "cuda" else None
+    peaks = measure_peaks(device)
     if peaks is not None:
         record["peaks"] = peaks._asdict()
     keep(record)
@@ -253,9 +253,9 @@ def measure(
                 row = measure_training(case, training, record["matmul_flops_per_s"])
             else:
                 row = measure_simulator(case, effort)
-            if (case.mode, case.task) == ("step", "marine") and peaks is not None:
-                work = work_of_robot_step(case.robots, case.buoys, case.vortices)
-                row |= bound_of(work, peaks)
+            if peaks is not None:
+                rate = max(record["matmul_flops_per_s"].values())
+                row |= bound_of(work_of(case), peaks, products_of(case, row), rate)
                 row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
             record["rows"].append(row)
             measured.append((case, row))

@@ -194,6 +194,11 @@ class Simulation:
         ]
 
     @property
+    def observed(self) -> Any:
+        """What the policy acts on next."""
+        return self._stepper.now.obs
+
+    @property
     def cycle(self) -> int:
         """Decisions after which everything is used in the same order again."""
         return len(self._launches) * self.case.turns

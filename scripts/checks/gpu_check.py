@@ -1,11 +1,12 @@
 """Checks the project on a machine with a GPU, in under ten minutes: scripts/gpu_check.sh [FOLDER].
 
 Builds the CUDA operators with the torch that is there, runs the CUDA tests, compute-sanitizer's
-tools and a short training of every agent, and measures. FOLDER (else $OUT, else
-docs/benchmarks) gets gpu_check.json (device, commit, command, every check), gpu_bench.json,
-gpu_training.json, gpu_replay.json and gpu_check.log. Files of these names that lie there go first;
-the new ones are written anew after every check and every row of bench.py, so that what stops the
-program loses only what it was at.
+tools and a short training of every agent, has one killed, resumed, evaluated and exported, trains
+a quickstart and, where two GPUs are, on both, and measures. FOLDER (else $OUT, else
+docs/benchmarks) gets gpu_check.json (device, clocks, commit, command, every check), gpu_bench.json,
+gpu_turns.json, gpu_training.json, gpu_replay.json and gpu_check.log. Files of these names that lie
+there go first; the new ones are written anew after every check and every row of bench.py, so that
+what stops the program loses only what it was at.
 
 Variables: PYTHONPATH may hold packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the
 time for everything; GPU_CHECK_ONLY="NAME ..." leaves out all checks but the build and these, to
@@ -41,7 +42,10 @@ LIMIT_S = 530
 """Time for everything; a check gets no more of it than is left."""
 STOPPING_S = 5
 """What is asked to end has so long before it is killed."""
-RECORDS = ("gpu_check.json", "gpu_bench.json", "gpu_training.json", "gpu_replay.json")
+RECORDS = (
+    *("gpu_check.json", "gpu_bench.json", "gpu_turns.json", "gpu_training.json"),
+    "gpu_replay.json",
+)
 LOG = "gpu_check.log"
 ALWAYS = {"build", "operators"}
 """Nothing else can be checked without these."""
@@ -87,6 +91,11 @@ class Check(NamedTuple):
 
 
 SANITIZERS = ("memcheck", "initcheck", "racecheck", "synccheck")
+LACKING = {
+    "sanitizer": "compute-sanitizer is not installed",
+    "two_gpus": "it needs two GPUs",
+}
+"""Words of commands that may have nothing to stand for, and what to say then."""
 # torch's caching would hide accesses outside a tensor; its probing of the driver is no error.
 SANITIZER = (
     "env PYTORCH_NO_CUDA_MEMORY_CACHING=1 {sanitizer} --report-api-errors no --error-exitcode 99"
@@ -105,20 +114,31 @@ def groups(agents: Sequence[str]) -> list[list[Check]]:
     """Return the checks, in groups that run side by side; those that measure are alone."""
     build = "env FORCE_CUDA=1 NO_CUDA= TORCH_CUDA_ARCH_LIST={architecture} {python} setup.py"
     loads = "'from marinenav_env.envs.checks import check_device; check_device(\"cuda\")'"
-    tests = "{python} -m pytest -q -p no:cacheprovider -k cuda"
+    pytest = "{python} -m pytest -q -p no:cacheprovider"
+    architectures = "env MARINENAV_CHECKED_ARCHITECTURES=default"
+    lives = "{python} scripts/checks/run_check.py"
+    two = "{two_gpus} -m torch.distributed.run --standalone --nproc-per-node=2"
     replay = "{python} scripts/bench/replay.py --device cuda --json {folder}/gpu_replay.json"
     training = f"{BENCH} train --repeats 3 --seconds 1 --json {{folder}}/gpu_training.json"
+    turns = "--task cartpole --worlds 8192 65536 --resets natural --turns 1 16 64"
     return [
-        [Check("build", 180, f"{build} --quiet build_ext --inplace")],
-        [Check("operators", 30, f"{{python}} -c {loads}")],
+        [Check("build", 120, f"{build} --quiet build_ext --inplace")],
+        [Check("operators", 15, f"{{python}} -c {loads}")],
         [
-            Check("tests", 180, " ".join((tests, *CUDA_TESTS))),
-            *(Check(tool, 180, SANITIZER % tool) for tool in SANITIZERS),
+            Check("tests", 135, f"{pytest} -k cuda {' '.join(CUDA_TESTS)}"),
+            Check("architectures", 135, f"{architectures} {pytest} tests/test_cuda_objects.py"),
+            *(Check(tool, 135, SANITIZER % tool) for tool in SANITIZERS),
         ],
-        [Check(f"train_{agent}", 100, TRAIN % (agent, agent)) for agent in agents],
-        [Check("bench", 120, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
-        [Check("bench_training", 130, training)],
-        [Check("bench_replay", 60, replay)],
+        [
+            *(Check(f"train_{agent}", 90, TRAIN % (agent, agent)) for agent in agents),
+            Check("life", 90, f"{lives} life --device cuda"),
+            Check("learns", 90, f"{lives} learns --device cuda"),
+            Check("two_ranks", 90, TRAIN.replace("{python}", two) % ("DQN", "two_ranks")),
+        ],
+        [Check("bench", 65, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
+        [Check("bench_turns", 15, f"{BENCH} step {turns} --json {{folder}}/gpu_turns.json")],
+        [Check("bench_training", 65, training)],
+        [Check("bench_replay", 25, replay)],
     ]
 
 
@@ -211,12 +231,17 @@ class Run:
         limit = min(check.limit_s, self.limit_s - self.seconds())
         if self.only and check.name not in {*self.only, *ALWAYS}:
             self.note(check.name, "skipped", 0, "GPU_CHECK_ONLY leaves it out")
-        elif "{sanitizer}" in check.command and self.words["sanitizer"] is None:
-            self.note(check.name, "skipped", 0, "compute-sanitizer is not installed")
+        elif (why := self.lacking(check)) is not None:
+            self.note(check.name, "skipped", 0, why)
         elif limit < 1:
             self.note(check.name, "skipped", 0, f"no time was left of {self.limit_s} s")
         else:
             await self._start(check, limit)
+
+    def lacking(self, check: Check) -> str | None:
+        """Return what a check needs and this machine lacks, in words."""
+        absent = (word for word in LACKING if self.words[word] is None)
+        return next((LACKING[word] for word in absent if f"{{{word}}}" in check.command), None)
 
     async def _start(self, check: Check, limit: int) -> None:
         log, begun = self.scratch / f"{check.name}.log", self.seconds()
@@ -349,10 +374,12 @@ def main() -> int:
         return 2
     head |= {"command": shlex.join(("scripts/gpu_check.sh", *sys.argv[1:])), "time": begun}
     with tempfile.TemporaryDirectory(prefix="gpu_check.") as scratch:
+        python = os.environ.get("PYTHON") or sys.executable
         words = {
-            "python": os.environ.get("PYTHON") or sys.executable,
+            "python": python,
             "architecture": architecture,
             "sanitizer": find_sanitizer(),
+            "two_gpus": python if head["machine"]["gpus"] > 1 else None,
             "folder": folder,
             "scratch": scratch,
         }

@@ -11,10 +11,14 @@ from collections.abc import Sequence
 
 import torch
 
+from marinenav_env.envs.classic import CLASSIC
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.kernel import ops
+from marinenav_env.kernel import plans as plans_of
 from marinenav_env.stepper import Stepper
+from train_RL_agents.replay.buffer import DeviceReplay
+from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout
 
 WORLDS = 33  # no multiple of a warp
 STAGES = (Stage(3, 0, 0, 30.0), Stage(5, 4, 4, 40.0), Stage(2, 0, 6, 20.0))
@@ -46,6 +50,50 @@ def exercise(device: str, dtype: torch.dtype, discrete: bool, frames: int) -> No
         stepper.step(action)
         stepper.advance(some if decision % 2 else None)
     env.observe_into(stepper.now, some)
+    if dtype == torch.float32 and frames == 1:
+        store(stepper, action)
+        ops.water(env.state, torch.rand(WORLDS, 3, 2, device=device))
+        look_ahead(env, stepper, action)
+
+
+def store(stepper: Stepper, action: torch.Tensor) -> None:
+    """Write a few rows of a replay, past its end."""
+    now = stepper.now
+    replay = DeviceReplay(
+        ReplayConfig(capacity=3 * now.alive.numel()),
+        TransitionLayout.of(now.obs, action),
+        action.device,
+    )
+    for _ in range(4):
+        ended = now.terminated, now.truncated
+        replay.store(now.obs, action, now.reward, now.acted, *ended, now.obs)
+
+
+def look_ahead(env: MarineNavEnv, stepper: Stepper, action: torch.Tensor) -> None:
+    """Plan for every vessel, as the shield and the baselines do."""
+    sight = tuple(part.flatten(0, 1) for part in stepper.now.obs)
+    held = action.flatten(0, 1).unsqueeze(0).contiguous()
+    plans_of.plan_and_observe(
+        plans_of.packed_params(env.config),
+        sight,
+        held,
+        plans_of.Plans.like(sight, 1),
+        torch.ones_like(sight[2], dtype=torch.bool),
+        closer=0.5,
+        first=0,
+        decisions=2,
+    )
+
+
+def unroll(device: str, dtype: torch.dtype, frames: int) -> None:
+    """Take several decisions of classic tasks in one launch, over ends and new starts."""
+    for kind in CLASSIC:
+        config = kind.config_type(episode={"max_steps": 3})
+        env = kind(WORLDS, config=config, device=device, dtype=dtype, stack_k=frames)
+        now = env.make_buffers()
+        env.reset_into(now)
+        action = env.make_action().unsqueeze(0).expand(DECISIONS, *env.make_action().shape)
+        env.unroll_into(action.contiguous(), now, env.make_buffers(DECISIONS))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -56,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     variants = itertools.product((torch.float32, torch.float64), (False, True), (1, 2))
     for dtype, discrete, frames in variants:
         exercise(device, dtype, discrete, frames)
+        if not discrete:
+            unroll(device, dtype, frames)
     counter = torch.arange(4 * WORLDS).reshape(WORLDS, 4).to(device)
     ops.philox(counter, (1, 2))
     if device == "cuda":

@@ -146,6 +146,7 @@ class DeviceReplay:
 
         Raises:
             ValueError: a shape is not that of the layout.
+            RuntimeError: a type or device is not.
         """
         self._check_shapes(
             {"obs": obs, "next_obs": next_obs},

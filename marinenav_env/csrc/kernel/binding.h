@@ -247,6 +247,7 @@ void unroll(c10::string_view env, TensorList state, TensorList tables, const Ten
             s, checked_params<Env, T>(params), checked_action<Env, T>(arguments, actions, true),
             observation_view<Env, T>(previous), observation_view<Env, T>(observation),
             arguments.tables().size("frames"), StepView<T>(arguments.tables())};
+        TORCH_CHECK(arguments.tables().size("turns") > 0, "marinenav: `actions` holds no turn");
         Backend::launcher().unroll(s.worlds, s.robots, arguments.tables().size("turns"), body);
       });
     } else {

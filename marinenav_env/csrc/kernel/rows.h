@@ -22,6 +22,7 @@ struct Row {
   static constexpr int kMostParts = 24;
   RowPart part[kMostParts];
   int parts, slots;
+  int64_t rows;   // of every ring
   int64_t words;  // of all parts
   const int64_t* position;
 

@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "kernel/block_size.h"
 #include "kernel/rows.h"
 
 namespace marinenav {
@@ -38,9 +39,10 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
                 ", expected [rows, slots..., width]");
     const int64_t item = ring.element_size(), width = ring.size(-1);
     const int64_t slots = ring.numel() / (ring.size(0) * width);
-    TORCH_CHECK(k == 0 || slots == row.slots, "marinenav: ring ", k, " has ", slots,
-                " slots a row, expected ", row.slots, ", as the first");
-    row.slots = static_cast<int>(slots);
+    TORCH_CHECK(k == 0 || (slots == row.slots && ring.size(0) == row.rows), "marinenav: ring ", k,
+                " has ", slots, " slots in ", ring.size(0), " rows, expected ", row.slots, " in ",
+                row.rows, ", as the first");
+    row.slots = static_cast<int>(slots), row.rows = ring.size(0);
     int64_t offset = 0;
     for (int64_t i = 0; i < counts[k]; ++i, ++row.parts) {
       TORCH_CHECK(row.parts < static_cast<int>(parts.size()), "marinenav: `parts` holds ",
@@ -67,8 +69,8 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
   }
   TORCH_CHECK(row.parts == static_cast<int>(parts.size()), "marinenav: `parts` holds ",
               parts.size(), " tensors, more than `counts` says");
-  TORCH_CHECK(row.words <= std::numeric_limits<int>::max(), "marinenav: a row of ", row.words,
-              " words is too large");
+  constexpr int kMostWords = std::numeric_limits<int>::max() - kLargestBlock;  // whole blocks of them
+  TORCH_CHECK(row.words <= kMostWords, "marinenav: a row of ", row.words, " words is too large");
   return row;
 }
 

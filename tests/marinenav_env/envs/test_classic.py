@@ -221,6 +221,8 @@ def test_what_cannot_be_decided_in_one_launch_is_refused(device):
     before.frame_list[0] = only.frames.state[0]
     with pytest.raises(RuntimeError, match="must not share memory"):
         stacked.unroll_into(random_actions(stacked, 1), before, only)
+    with pytest.raises(RuntimeError, match="`actions` holds no turn"):
+        env.unroll_into(random_actions(env, 0), env.make_buffers(), env.make_buffers(0))
     marine = make("marine", worlds=2, device=device)
     with pytest.raises(RuntimeError, match="`marine` takes one decision a launch: call"):
         marine.unroll_into(random_actions(marine, 3), marine.make_buffers(), marine.make_buffers(3))

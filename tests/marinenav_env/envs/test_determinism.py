@@ -5,6 +5,7 @@ import torch
 
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
+from marinenav_env.stepper import Stepper
 from tests.marinenav_env.rollouts import (
     CROWDED,
     SPARSE,
@@ -48,6 +49,27 @@ def test_a_world_does_not_depend_on_its_batch(device, dtype, config):
     for start, stop in ((0, 53), (0, 1), (17, 18), (5, 37), (52, 53)):
         part = record(make_env(stop - start, 100 + start, **options), STEPS)
         assert_same_worlds(whole, part, start, stop)
+
+
+def test_the_first_of_very_many_worlds_are_those_of_few(device):
+    many, few, steps = 65_536 if device == "cuda" else 1_000, 200, 40
+    ends = []
+    envs = [make_env(worlds, 0, device=device) for worlds in (many, few)]
+    steppers = [Stepper(env) for env in envs]
+    for stepper in steppers:
+        stepper.reset()
+    for step in range(steps):
+        large, small = (
+            stepper.step(actions(env, step)) for env, stepper in zip(envs, steppers, strict=True)
+        )
+        for name in ("reward", "acted", "terminated", "truncated", "done"):
+            assert same_bits(getattr(large, name)[:few], getattr(small, name)), (step, name)
+        for a, b in zip(large.obs, small.obs, strict=True):
+            assert same_bits(a[:few], b), step
+        ends.append(small.done.sum())
+        for stepper in steppers:
+            stepper.advance()
+    assert sum(ends) > few
 
 
 def test_number_of_threads_changes_nothing(threads):

@@ -252,7 +252,11 @@ def test_a_row_of_rings_holds_its_parts_side_by_side(device):
         (lambda r, p, n: (r, [p[0].double(), *p[1:]], n), "ring 0 has dtype Double .* expected Fl"),
         (lambda r, p, n: (r, [p[1], *p[1:]], n), "parts of ring 0 have 21 numbers a slot, exp"),
         (lambda r, p, n: (r, [p[0][:, :2].contiguous(), *p[1:]], n), "and whole slots of 6"),
-        (lambda r, p, n: ([r[0], r[1][:, :1].clone(), *r[2:]], p, n), "ring 1 has 3 slots a row"),
+        (
+            lambda r, p, n: ([r[0], r[1][:, :1].clone(), *r[2:]], p, n),
+            "ring 1 has 3 slots in 4",
+        ),
+        (lambda r, p, n: ([r[0], r[1][:3], *r[2:]], p, n), "ring 1 has 6 slots in 3 rows, expec"),
         (lambda r, p, n: ([r[0][:0], *r[1:]], p, n), "a ring has shape"),
         (lambda r, p, n: ([turned(r[0]), *r[1:]], p, n), "`rings` must be contiguous"),
         (lambda r, p, n: ([], p, []), "`rings` holds no tensor"),
@@ -267,6 +271,12 @@ def test_parts_that_make_no_row_are_named(spoil, message, device):
 def test_a_row_wants_a_whole_position(device):
     with pytest.raises(RuntimeError, match="`position` must be one int64"):
         OPS.write_row(*row_of_rings(device), torch.zeros(1, device=device))
+
+
+@pytest.mark.parametrize("row", [-1, 4])
+def test_a_row_that_is_not_there_is_not_written(row):
+    with pytest.raises(RuntimeError, match=f"`position` is {row}, expected 0 to 3"):
+        OPS.write_row(*row_of_rings("cpu"), torch.tensor([row]))
 
 
 def test_philox_wants_four_words(device):

@@ -1,5 +1,6 @@
 """The benchmark: its rows count what they should, its limits can fail."""
 
+import dataclasses
 import json
 import time
 
@@ -10,13 +11,22 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.kernel import ops
 from scripts.bench import machine, main
 from scripts.bench import training as bench_training
-from scripts.bench.bounds import OBSERVATION, Work, bound_of, work_of_robot_step
+from scripts.bench.bounds import (
+    OBSERVATION,
+    Work,
+    bound_of,
+    products_of,
+    work_of,
+    work_of_robot_step,
+)
 from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.machine import Laps, Memory, Peaks, timed
 from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simulator
 from scripts.bench.training import Lap, Training, jitter, measure_training, training_config
 from train_RL_agents.agents import base
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import training_env
 from train_RL_agents.metrics.writer import read_metrics
 
@@ -183,6 +193,22 @@ class TestCommandLine:
         assert {c.agent for c in acting} == set(AGENTS)
         assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
         assert {c.samples_per_insert for c in rows if c.mode == "train"} == {5.1}
+
+    def test_every_row_is_compared_with_its_bound(self, monkeypatch, tmp_path):
+        """As on a GPU, whose peaks are made up here."""
+        monkeypatch.setattr(main, "measure_peaks", lambda device: Peaks(1e12, 1e13))
+        arguments = ["--task", "cartpole", "--device", "cpu", "--worlds", "16", "--agents", "DQN"]
+        arguments += ["--resets", "natural", "--repeats", "1", "--seconds", "0.01"]
+        arguments += ["--train-worlds", "16", "--batch-size", "16"]
+        path = tmp_path / "bench.json"
+        assert main.main([*arguments, "--json", str(path)]) == 0
+        rows = json.loads(path.read_text())["rows"]
+        assert [row["mode"] for row in rows] == ["step", "inference", "train"]
+        bounds = [row["bound"] for row in rows]
+        assert bounds == sorted(bounds, reverse=True)  # each does more than the one before
+        assert len(set(bounds)) == 3
+        for row in rows:
+            assert 0.0 < row["fraction_of_bound"] < 1.0
 
     def test_disturbances_are_in_force_and_noted(self, capsys, tmp_path):
         path = tmp_path / "bench.json"
@@ -381,3 +407,22 @@ class TestBounds:
         assert (bound["bound_by_memory"], bound["bound_by_arithmetic"]) == (1e4, 1e3)
         assert bound["bound"] == 1e3
         assert bound_of(work, Peaks(1e6, None))["bound"] == 1e4
+        assert bound_of(Work(100.0, None), Peaks(1e6, 1.0))["bound"] == 1e4
+        with_products = bound_of(work, Peaks(1e6, 1e6), products=2000.0, product_rate=1e6)
+        assert with_products["bound"] == pytest.approx(1 / (1e-3 + 2e-3))
+
+    def test_tensors_of_another_task_are_counted(self):
+        """Robot 6 numbers, status, bad, world 6: both ways; action, observation, 1 + 7 results."""
+        case = Case("step", CPU, 4096, 1, 0, min_distance_m=0.0, task="cartpole", turns=16)
+        assert work_of(case) == Work(2 * 4 * (6 + 1 + 1 + 6) + 8 + 4 * 4 + 4 + 7, None)
+
+    def test_products_of_a_policy_and_its_updates(self):
+        case = Case("inference", CPU, 64, 1, 0, min_distance_m=0.0, agent="DQN", task="cartpole")
+        config = load_config(task="cartpole", agent="DQN")[0]
+        network = build_agent(config, CPU).policy_network
+        products = 2 * sum(p.numel() for p in network.parameters() if p.dim() == 2)
+        assert products_of(case, {}) == products > 0
+        assert products_of(dataclasses.replace(case, agent=None), {}) == 0.0
+        trained = dataclasses.replace(case, mode="train", batch_size=10)
+        row = {"flops_per_update": 500.0, "samples_per_insert": 0.5}
+        assert products_of(trained, row) == products + 25.0

@@ -66,6 +66,34 @@ def store_row(
     )
 
 
+@pytest.mark.parametrize("width", [8, 70_000], ids=["small", "beyond 31 bits"])
+def test_a_ring_of_any_size_gives_back_what_it_holds(device, width):
+    """The second has more numbers in a ring than an int32 counts."""
+    worlds, robots, rows = 128, 4, 63
+    elements = rows * worlds * robots * width
+    assert (elements > 2**31) == (width > 8)
+    if elements > 2**31 and (device == "cpu" or memory.free_bytes(torch.device(device)) < 2**35):
+        pytest.skip("needs a GPU with 32 GiB")
+    layout = TransitionLayout(
+        worlds, robots, Observation((width,), (1, 1), (1,)), (1,), torch.float32
+    )
+    options = {"capacity": rows * worlds * robots, "gamma": GAMMA}
+    replay = DeviceReplay(ReplayConfig(**options), layout, device)
+    flags = torch.ones(worlds, robots, dtype=torch.bool, device=device)
+    slots = torch.arange(worlds * robots, device=device).view(worlds, robots, 1).float()
+    small = slots.unsqueeze(-1)
+    for row in range(rows):
+        ego = (slots + 1000.0 * row).expand(worlds, robots, width)
+        seen = Observation(ego, small, slots)
+        replay.store(seen, slots, slots[..., 0], flags, flags, ~flags, seen)
+    index = torch.arange(replay.rows * worlds * robots, device=device)[:: worlds * robots - 1]
+    batch = replay.gather(index, torch.ones_like(index))
+    row, slot = index // (worlds * robots), index % (worlds * robots)
+    assert torch.equal(batch.obs.ego[:, 0], (slot + 1000.0 * row).float())
+    assert torch.equal(batch.obs.ego[:, -1], batch.next_obs.ego[:, 0])
+    assert torch.equal(batch.reward, slot.float())
+
+
 def store_history(replay: DeviceReplay, history: str) -> None:
     """Store one robot's decisions: ``.`` goes on, ``T`` terminated, ``L`` limit, ``-`` inactive.
 

@@ -75,10 +75,12 @@ def test_resumed_run_is_the_run_never_stopped(whole, tmp_path, monkeypatch, agen
     assert tables[0] == tables[1]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="goes on with another device")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="goes on with a GPU")
 @pytest.mark.parametrize("agent", ["AC-IQN", "Rainbow"])
-@pytest.mark.parametrize("places", [("cpu", "cuda"), ("cuda", "cpu")], ids="-to-".join)
-def test_a_run_goes_on_with_another_device(tmp_path, monkeypatch, agent, places):
+@pytest.mark.parametrize(
+    "places", [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")], ids="-to-".join
+)
+def test_a_run_goes_on_with_this_and_another_device(tmp_path, monkeypatch, agent, places):
     before, after = map(torch.device, places)
     stopped = trainer(tmp_path, agent=agent, device=before)
     assert stop_at(monkeypatch, stopped, 250) == 252

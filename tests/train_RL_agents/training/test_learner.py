@@ -208,13 +208,17 @@ def test_fractions_are_new_numbers_at_every_replay(device, shared):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="captures CUDA graphs")
-@pytest.mark.parametrize("agent", AGENTS)
-def test_steps_captured_on_cuda_do_what_eager_ones_do(agent):
+@pytest.mark.parametrize(
+    "settings",
+    [*AGENTS, "DDPG stack_k=2 exploration.action_noise=0.2", "DQN stack_k=2"],
+)
+def test_steps_captured_on_cuda_do_what_eager_ones_do(settings):
     """From the same seed; both orders of the two step buffers are captured and replayed."""
+    agent, *overrides = settings.split()
     learners = {}
     for compiled in (False, True):
         torch.manual_seed(0)
-        made = learner("cuda", agent, f"compile={str(compiled).lower()}")
+        made = learner("cuda", agent, f"compile={str(compiled).lower()}", *overrides)
         before = [parameter.clone() for parameter in made.agent.policy_network.parameters()]
         for _ in range(2 * WARM_UP_CALLS + 6):
             made.collect()
