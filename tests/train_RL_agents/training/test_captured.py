@@ -5,6 +5,7 @@ import gc
 import pytest
 import torch
 
+from marinenav_env.stepper import Stepper
 from tests.recorded_graphs import recorded_graphs
 from tests.train_RL_agents.short_runs import SMALL, Silent, assert_same
 from train_RL_agents.agents.registry import AGENTS
@@ -12,6 +13,7 @@ from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.training import learner as learner_module
 from train_RL_agents.training.learner import Learner
 
@@ -162,6 +164,9 @@ def test_every_tensor_stays_where_the_graphs_look_for_it(agent):
     before = {name: tensor.data_ptr() for name, tensor in tensors_of(made)}
     assert len(before) > 60
     curriculum = Curriculum(made.config.curriculum, 1000)
+    evaluation = Evaluation.of_agent(made.agent, made.config, (1, 0, 0, 0, 0, 0), seed=0)
+    evaluated = Stepper(evaluation.env, restarts=False)
+    evaluated.reset()
     for step in (100, 900):
         made.set_rates(epsilon=0.3, learning_rate_scale=0.5, beta=0.6)
         made.set_stages(curriculum.stages(step, 6))
@@ -170,6 +175,9 @@ def test_every_tensor_stays_where_the_graphs_look_for_it(agent):
         made.learn()
         made.statistics.gather(Processes(), updates=1)
         made.statistics.clear()
+        for _ in range(5):  # an evaluation under way
+            evaluated.step(made.agent.act(evaluated.now.obs))
+            evaluated.advance()
     states = [made.state_dict(with_replay=True), fresh(agent).state_dict(with_replay=True)]
     for state in states:  # the second one is of a run without an update
         made.load_state_dict(state)
