@@ -15,7 +15,7 @@ from dataclasses import asdict
 import torch
 
 from marinenav_env.episodes.compare import QUANTITIES, Deviations
-from marinenav_env.episodes.convert import tracks_of
+from marinenav_env.episodes.convert import check_first_task, tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import check
 from scripts.episodes.plot import PLOT, define_plot, plot
@@ -131,7 +131,10 @@ def define_score(parser: argparse.ArgumentParser) -> None:
 def score(options: argparse.Namespace) -> int:
     """Score the files and print the numbers."""
     try:
-        numbers = score_recorded([tracks_of(read_episode(file)) for file in options.files])
+        episodes = [read_episode(file) for file in options.files]
+        for episode in episodes:
+            check_first_task(episode)
+        numbers = score_recorded([tracks_of(episode) for episode in episodes])
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -11,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marinenav_env.config import EnvConfig, EpisodeConfig, ScenarioConfig
+from marinenav_env.config import EnvConfig, EpisodeConfig, ScenarioConfig, VesselTaskConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.state import NEAREST_OBJECTS, ROBOT_FIELDS
 from marinenav_env.episodes.checks import Check, Entry
 from marinenav_env.episodes.format import TRAJECTORY_COLUMNS, Episode
+from marinenav_env.episodes.icra2024_format import TRAJECTORY
 from marinenav_env.episodes.schema import (
     ENV,
     OBJECT_FEATURES,
@@ -57,7 +59,7 @@ def config_of(episode: Episode) -> EnvConfig:
         ConfigError: the robots differ in a parameter, or one has a value that this simulator does
             not know; the message names the file, the field, the value and the remedy.
     """
-    _check_task(episode)
+    check_first_task(episode)
     config = _config_of_sections(episode.env, episode.robots, f"episode file {episode.name!r}")
     return replace(config, episode=EpisodeConfig(max_steps=episode.decisions + 1))
 
@@ -68,7 +70,19 @@ def check_recordable(config: EnvConfig) -> None:
     Raises:
         ConfigError: a replay of the file would run with another value of a parameter.
     """
-    read = _config_of_sections(*sections_of(config, seed=0, robots=1), "recording")
+    check_replayed(config, _config_of_sections(*sections_of(config, seed=0, robots=1), "recording"))
+
+
+def check_replayed(config: VesselTaskConfig, read: VesselTaskConfig) -> None:
+    """Check that a replay would take the same parameters.
+
+    Args:
+        config: in which episodes are recorded.
+        read: what their files say of it.
+
+    Raises:
+        ConfigError: a parameter would be another one.
+    """
     pairs = zip(config.named_numbers(), read.named_numbers(), strict=True)
     for (name, value), (_, replayed) in pairs:
         if value != replayed and name not in NOT_IN_A_REPLAY:
@@ -147,27 +161,47 @@ def sections_of(
     config: EnvConfig, *, seed: int, robots: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what ``env`` and ``robots`` say of the configuration, for R equal robots."""
-
-    def values(parameters: tuple[str, ...]) -> list[Any]:
-        found = [functools.reduce(getattr, name.split("."), config) for name in parameters]
-        return [list(value) if isinstance(value, tuple) else value for value in found]
-
-    env: dict[str, Any] = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
-    for key, entry in ENV.items():
-        known = values(entry.parameters) or [env[key]]
-        env[key] = known if entry.lengths else known[0]
+    env = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
     keys = vessel_keys(config.vessel.name != VesselConfig.name)
-    vessels = {key: values(entry.parameters) * robots for key, entry in keys.items()}
-    perception = {key: values(entry.parameters) * robots for key, entry in PERCEPTION.items()}
-    perception["max_obj_num"] = [NEAREST_OBJECTS] * robots
-    return {key: env[key] for key in ENV}, {**vessels, "perception": perception}
+    vessels = robots_section(config, keys, robots, {})
+    perception = robots_section(config, PERCEPTION, robots, {"max_obj_num": NEAREST_OBJECTS})
+    return env_section(config, ENV, env), {**vessels, "perception": perception}
 
 
-def _check_task(episode: Episode) -> None:
+def env_section(
+    config: VesselTaskConfig, table: Mapping[str, Entry], others: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the section ``env`` of a configuration; ``others`` holds what it does not say."""
+    section = {}
+    for key, entry in table.items():
+        known = _values(config, entry) or [others[key]]
+        section[key] = known if entry.lengths else known[0]
+    return section
+
+
+def robots_section(
+    config: VesselTaskConfig, table: Mapping[str, Entry], robots: int, others: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return keys of ``robots`` for R equal robots; ``others`` holds more of them."""
+    section = {key: _values(config, entry) * robots for key, entry in table.items()}
+    return section | {key: [value] * robots for key, value in others.items()}
+
+
+def _values(config: VesselTaskConfig, entry: Entry) -> list[Any]:
+    found = [functools.reduce(getattr, name.split("."), config) for name in entry.parameters]
+    return [list(value) if isinstance(value, tuple) else value for value in found]
+
+
+def check_first_task(episode: Episode) -> None:
+    """Refuse an episode of the ICRA 2024 task.
+
+    Raises:
+        ConfigError: it is one.
+    """
     if episode.of_icra2024:
         raise ConfigError(
-            f"episode file {episode.name!r} is of the ICRA 2024 task: it can only be replayed, give"
-            " a file of the first task"
+            f"episode file {episode.name!r} is of the ICRA 2024 task: it can be replayed and drawn;"
+            " give a file of the first task"
         )
 
 
@@ -177,10 +211,10 @@ def _check_task(episode: Episode) -> None:
 def tracks_of(episode: Episode) -> Tracks:
     """Return an episode as tracks of one world, on the CPU in float64.
 
-    Rewards, phi, energy and observations are those recorded, and 0 or None where nothing was. How a
-    robot ended is as recorded, else as its last state shows.
+    Rewards, phi, energy and observations are those recorded, and 0 or None where nothing was; of
+    the ICRA 2024 task observations are left out. How a robot ended is as recorded, else as its last
+    state shows.
     """
-    _check_task(episode)
     robots, recorded = episode.robots, episode.recorded
     lengths, steps = np.array(episode.lengths), np.arange(episode.decisions + 1)
     acted = steps[:-1, None] < lengths
@@ -191,16 +225,23 @@ def tracks_of(episode: Episode) -> Tracks:
     if recorded is None:
         answers[..., CONTACT], terminated = _ends_by_position(episode, states)
     else:
-        applies = np.array(recorded["apply_colregs"])[1:]
-        phi = np.where(applies, np.array(recorded["phi"], dtype=float), 0.0)
-        collision = np.array(recorded["collision"])
+        phi = reward
+        if "phi" in recorded:
+            applies = np.array(recorded["apply_colregs"])[1:]
+            phi = np.where(applies, np.array(recorded["phi"], dtype=float), 0.0)
+        # Some files have these two for the reset as well.
+        collision, reached = (
+            np.array(recorded[name])[-episode.decisions :] for name in ("collision", "reach_goal")
+        )
         answers[1:] = np.stack((recorded["energy"], phi, collision), axis=-1)
-        terminated = acted & (collision | np.array(recorded["reach_goal"]))
+        terminated = acted & (collision | reached)
         reward = np.array(recorded["rewards"], dtype=float)
     last = steps[1:, None] == lengths
     buoys, vortices = objects_of(episode)
+    columns = TRAJECTORY if episode.of_icra2024 else STATE_FIELDS
+    seen = None if recorded is None or episode.of_icra2024 else _observation(episode)
     return Tracks(
-        fields=(*STATE_FIELDS, "goal_x", "goal_y", *ANSWER_FIELDS),
+        fields=(*columns, "goal_x", "goal_y", *ANSWER_FIELDS),
         robot=_of_one_world(np.concatenate((states, goals, answers), axis=-1)),
         acted=_of_one_world(acted),
         action=_of_one_world(actions_of(episode)),
@@ -211,7 +252,7 @@ def tracks_of(episode: Episode) -> Tracks:
         vortices=vortices,
         decision_time=robots["dt"][0] * robots["N"][0],
         hull_radius=robots["r"][0],
-        observation=None if recorded is None else _observation(episode),
+        observation=seen,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,18 @@ import torch
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.icra2024 import Icra2024Config
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.observation import Observation
-from marinenav_env.episodes.checks import STATES, TOO_LONG
+from marinenav_env.envs.spec import tuple_like
 from marinenav_env.episodes.convert import (
     STATE_FIELDS,
     check_recordable,
     reach_goal,
     sections_of,
 )
+from marinenav_env.episodes.ends import Ends
 from marinenav_env.episodes.format import START_COLUMNS, Episode
+from marinenav_env.episodes.icra2024 import check_icra2024_recordable, icra2024_data
 from marinenav_env.episodes.schema import MISSIONS
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Policy, Tracks, record_tracks
@@ -37,8 +40,8 @@ def record_episodes(
     """Record episodes whose files replay here and in the published simulator.
 
     Args:
-        env: in float64 (or the files would not replay to the last digits), with one frame in an
-            observation; its stages, and its limit, decide the scenarios.
+        env: in float64 (or the files would not replay to the last digits); its stages, and its
+            limit, decide the scenarios. Of stacked frames the files hold the newest.
         act: the policy: observations [W, R] float32 in, actions [W, R, 2] or [W, R] (int64) out.
         seed: of the environment, for the files.
         placed: whether the worlds stand ready; else they are reset first.
@@ -47,17 +50,18 @@ def record_episodes(
         One episode per world.
 
     Raises:
-        ConfigError: the environment has a parameter that the files cannot hold, is not in float64
-            or stacks several frames, or no robot found room in one of its worlds.
+        ConfigError: the environment has a parameter or actions that the files cannot hold, is not
+            in float64, or no robot found room in one of its worlds.
     """
-    check_recordable(env.config)
+    if isinstance(env.config, Icra2024Config):
+        check_icra2024_recordable(env.config, discrete=env.discrete)
+    else:
+        check_recordable(env.config)
     if env.real_dtype != torch.float64:
         raise ConfigError(f"dtype = {env.real_dtype}: make the environment with torch.float64")
-    if env.stack_k != 1:
-        raise ConfigError(f"stack_k = {env.stack_k}: make the environment with stack_k = 1")
 
-    def usable(seen: Observation) -> Tensor:
-        action = act(Observation(*(part.float() for part in seen)))
+    def usable(seen: Any) -> Tensor:
+        action = act(tuple_like(seen, (part.float() for part in seen)))
         if env.discrete:
             return action
         return torch.where(action.isfinite(), action, 0.0).clamp(-1.0, 1.0)
@@ -73,10 +77,16 @@ def record_episodes(
                 f"world {world} (stage {stage}) has no robot, there was no room: use another seed,"
                 " a shorter min_distance_m, a larger map or more scenario.placement_tries"
             )
+    tracks = replace(tracks, observation=_newest(tracks.observation, env.stack_k))
     return episodes_of(tracks, env.config, seed)
 
 
-def episodes_of(tracks: Tracks, config: EnvConfig, seed: int) -> list[Episode]:
+def _newest(seen: Any, frames: int) -> Any:
+    """Return the newest frame of observations [N + 1, W, R, ...]."""
+    return tuple_like(seen, (part[:, :, :, : part.shape[3] // frames] for part in seen))
+
+
+def episodes_of(tracks: Tracks, config: EnvConfig | Icra2024Config, seed: int) -> list[Episode]:
     """Return the episode of every world.
 
     Args:
@@ -96,25 +106,34 @@ def episodes_of(tracks: Tracks, config: EnvConfig, seed: int) -> list[Episode]:
     for world, robots in enumerate(counts):
         rows = {name: part[:, world, :robots] for name, part in host.items()}
         rows |= dict(zip(tracks.fields, np.moveaxis(rows["robot"], -1, 0), strict=True))
-        env, vessels = sections_of(config, seed=seed, robots=robots)
         *position, radius = buoys[world][buoys[world, :, 2] > 0.0].T
         *centre, circulation = vortices[world][vortices[world, :, 2] != 0.0].T
-        env["cores"] = {
-            "positions": np.stack(centre, axis=-1).tolist(),
-            "clockwise": (circulation > 0.0).astype(int).tolist(),
-            "Gamma": np.abs(circulation).tolist(),
+        objects = {
+            "cores": {
+                "positions": np.stack(centre, axis=-1).tolist(),
+                "clockwise": (circulation > 0.0).astype(int).tolist(),
+                "Gamma": np.abs(circulation).tolist(),
+            },
+            "obstacles": {"positions": np.stack(position, axis=-1).tolist(), "r": radius.tolist()},
         }
-        env["obstacles"] = {
-            "positions": np.stack(position, axis=-1).tolist(),
-            "r": radius.tolist(),
-        }
-        data = {
-            "env": env,
-            "robots": _robots_section(vessels, rows),
-            "recorded": _recorded_section(config, rows),
-        }
+        if isinstance(config, Icra2024Config):
+            data = icra2024_data(config, seed, objects, rows)
+        else:
+            data = _data(config, seed, objects, rows)
         episodes.append(Episode(data, f"world_{world}.json"))
     return episodes
+
+
+def _data(
+    config: EnvConfig, seed: int, objects: dict[str, Any], rows: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """Return the file of one world's episode; see `icra2024_data`."""
+    env, vessels = sections_of(config, seed=seed, robots=rows["acted"].shape[1])
+    return {
+        "env": {**env, **objects},
+        "robots": _robots_section(vessels, rows),
+        "recorded": _recorded_section(config, rows),
+    }
 
 
 def _robots_section(vessels: dict[str, Any], rows: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -140,28 +159,18 @@ def _recorded_section(config: EnvConfig, rows: dict[str, np.ndarray]) -> dict[st
     For a robot already gone, reward is 0, done is true, and collision, reach_goal, apply_colregs,
     phi and energy repeat their last values.
     """
-    decisions = int(rows["acted"].sum(axis=0).max())
-    acted = rows["acted"][:decisions]
-    collision, reached = (
-        np.logical_or.accumulate(rows[name][:decisions]) for name in ("collision", "reach_goal")
-    )
-    late = rows["truncated"][:decisions].copy()
-    late[: config.episode.max_steps - 1] = False
-    infos = np.select(
-        [acted & collision, acted & reached, late, collision, reached],
-        ["collision", "reach goal", TOO_LONG, *STATES[-2:]],
-        "normal",
-    )
+    ends = Ends.of(rows, config.episode.max_steps)
+    acted, decisions = ends.acted, len(ends.acted)
     phi = rows["phi"][: decisions + 1]
     present = np.concatenate((np.ones_like(acted[:1]), acted))
     seen = zip(present, rows["ego"], rows["objects"], rows["mask"], strict=False)
     return {
         "continuous_action": rows["action"].ndim == 3,
         "rewards": rows["reward"][:decisions].tolist(),
-        "dones": (~acted | collision | reached | late).tolist(),
-        "infos": infos.tolist(),
-        "collision": collision.tolist(),
-        "reach_goal": reached.tolist(),
+        "dones": ends.done.tolist(),
+        "infos": ends.infos.tolist(),
+        "collision": ends.collision.tolist(),
+        "reach_goal": ends.reached.tolist(),
         "apply_colregs": (phi > 0.0).tolist(),
         "phi": [[angle if angle > 0.0 else None for angle in row] for row in phi[1:].tolist()],
         "deactivated": (~acted).tolist(),

@@ -153,7 +153,7 @@ def env_at(
         ConfigError: the episode has parameters that this simulator does not know, or the device is
             not there.
     """
-    kind, config, columns = _task_of(episode)
+    kind, config, columns = task_of_episode(episode)
     buoys, vortices = objects_of(episode)
     slots = Slots(len(episode.lengths), buoys.shape[1], vortices.shape[1])
     env = kind(
@@ -177,8 +177,12 @@ def env_at(
     return env
 
 
-def _task_of(episode: Episode) -> tuple[type[MarineNavEnv], Any, tuple[str, ...]]:
-    """Return the environment, its configuration without noise, and a trajectory's columns."""
+def task_of_episode(episode: Episode) -> tuple[type[MarineNavEnv], Any, tuple[str, ...]]:
+    """Return the environment, its configuration without noise, and a trajectory's columns.
+
+    Raises:
+        ConfigError: the episode has parameters that this simulator does not know.
+    """
     if episode.of_icra2024:
         return Icra2024Env, icra2024_config_of(episode), TRAJECTORY
     config = config_of(episode)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import torch
 
-from marinenav_env.episodes.convert import config_of, tracks_of
+from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.replay import task_of_episode
 from marinenav_env.render.figures import plot_scene, plot_scenes, save_figure, save_video
 from marinenav_env.render.geometry import Scene, scenes_of
 from marinenav_env.tracks import record_tracks
-from scripts.episodes.record import adapted, add_policy_options, stages_of
+from scripts.episodes.record import adapted, add_policy_options
 from scripts.plot_training import PICTURES, check_output
 from train_RL_agents.commands.options import SETTINGS_HELP
 from train_RL_agents.commands.worlds import worlds_of
@@ -85,13 +86,13 @@ def plot(options: argparse.Namespace) -> int:
 def from_file(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
     """Return the scene of an episode file and its heading."""
     episode = read_episode(options.episode)
-    return scenes_of(tracks_of(episode), config_of(episode)), [options.episode.stem]
+    _, config, _ = task_of_episode(episode)
+    return scenes_of(tracks_of(episode), config), [options.episode.stem]
 
 
 def scenes_of_policy(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
     """Return scenes of what a policy does, one for each stage or scenario, and their headings."""
-    stages = stages_of(options)
-    worlds = worlds_of(options, stages, adapt=adapted(options), dtype=torch.float32)
+    worlds = worlds_of(options, adapt=adapted(options), dtype=torch.float32)
     torch.manual_seed(options.seed)
     tracks = record_tracks(
         worlds.env,

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
@@ -46,9 +46,10 @@ def add_policy_options(parser: argparse.ArgumentParser, *, required: bool, stage
     parser.add_argument(
         "--checkpoint", required=required, metavar="PATH", help="policy, as evaluate.py takes it"
     )
-    last = len(PUBLISHED_STAGES)
     add_world_options(
-        parser, stages=f"{stages} this stage (default {last})", scenario=f"{stages} these scenarios"
+        parser,
+        stages=f"{stages} this stage (default: the task's last)",
+        scenario=f"{stages} these scenarios",
     )
     parser.add_argument(
         "--seed",
@@ -122,10 +123,9 @@ def record(options: argparse.Namespace) -> int:
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
     try:
-        stages = [replace(stage, **changes) for stage in stages_of(options)]
         worlds = worlds_of(
             options,
-            stages,
+            changes,
             adapt=adapted(options),
             dtype=torch.float64,
             shield=read_shield(options.shield),
@@ -149,19 +149,16 @@ def record(options: argparse.Namespace) -> int:
     return 0
 
 
-def stages_of(options: argparse.Namespace) -> Sequence[Stage]:
-    """Return the stages of the command line."""
-    return options.stage or PUBLISHED_STAGES[-1:]
-
-
-def adapted(options: argparse.Namespace) -> functools.partial[EnvConfig]:
+def adapted(options: argparse.Namespace) -> functools.partial[Any]:
     """Return what makes of a policy's environment that of the command line."""
     return functools.partial(_adapt, limit=options.limit, noise=options.noise)
 
 
-def _adapt(config: EnvConfig, *, limit: int, noise: bool) -> EnvConfig:
-    perception = config.perception if noise else config.perception.noiseless()
-    return replace(going_on(config, limit), perception=perception)
+def _adapt(config: Any, *, limit: int, noise: bool) -> Any:
+    config = going_on(config, limit)
+    if noise or not isinstance(config, EnvConfig):  # other tasks have no noise
+        return config
+    return replace(config, perception=config.perception.noiseless())
 
 
 def write(episodes: Sequence[Episode], output: Path, seed: int) -> list[Path]:

@@ -71,18 +71,16 @@ def test_a_shield_guards_the_policy(tmp_path, capsys, refused):
 
 
 def test_bad_input(tmp_path, refused):
-    checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN", stack_k=2)
+    checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN")
     output = tmp_path / "x.json"
     for path, options, message in (
         (tmp_path / "none.pt", (), "no checkpoint"),
-        (checkpoint, (), "stack_k = 2: make the environment with stack_k = 1"),
         (checkpoint, ("--robots", "200"), "200 robots do not fit the map"),
         (checkpoint, ("--min-distance", "90"), "starts and goals lie at most"),
         (checkpoint, ("--robots", "0"), "Stage.robots is 0"),
     ):
         refused(program.main, recording(path, output, *options), message)
         assert not output.exists()
-    save_policy(checkpoint, "AC-IQN")
     refused(program.main, recording(checkpoint, tmp_path / "no" / "x.json"), "cannot be written")
     for options, message in (
         (("--episodes", "0"), "give 1 or more"),

@@ -4,6 +4,7 @@ import pytest
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.icra2024 import ICRA2024_EXPERIMENTS, ICRA2024_STAGES, Icra2024Config
+from marinenav_env.episodes.format import read_episode
 from marinenav_env.fields import ConfigError, plain
 from scripts import episode
 from tests.train_RL_agents.policy_samples import table_of
@@ -70,5 +71,21 @@ def test_train_then_evaluate(agent, tmp_path, refused):
     assert (row["robots"], row["vortices"], row["episodes"]) == (3, 4, 2)
     scenario = ["--checkpoint", str(run), "--scenario", "imazu-01"]
     refused(evaluate.main, scenario, "scenarios are of the task 'marine'")
-    record = ["record", "--checkpoint", str(run), "--output", str(tmp_path)]
-    refused(episode.main, record, "policy of the task 'icra2024'")
+    record = ["record", "--checkpoint", str(run), "--limit", "9"]
+    files = tmp_path / "files"
+    if agent == "AC-IQN":
+        message = "discrete is False: episode files of the ICRA 2024 task hold indices"
+        refused(episode.main, [*record, "--output", str(files)], message)
+        return
+    refused(episode.main, [*record, "--scenario", "imazu-01"], "not 'icra2024'; leave it out")
+    assert episode.main([*record, "--episodes", "2", "--output", str(files)]) == 0
+    recorded = sorted(map(str, files.iterdir()))
+    assert len(read_episode(recorded[0]).lengths) == 7  # the task's last stage
+    assert episode.main(["replay", *recorded]) == 0
+    refused(episode.main, ["score", recorded[0]], "can be replayed and drawn", status=2)
+    for source in ([recorded[0]], ["--checkpoint", str(run), "--stage", "3,4,4,40"]):
+        drawing = tmp_path / "drawn.png"
+        limited = ["--limit", "5", "--dpi", "40", "--output", str(drawing)]
+        assert episode.main(["plot", *source, *limited]) == 0
+        assert drawing.stat().st_size > 10_000
+        drawing.unlink()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.scenarios import Stage, labels_of
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import with_world_options
 from train_RL_agents.evaluation.baselines.registry import check_hull
@@ -22,6 +22,9 @@ from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped,
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
 from train_RL_agents.policies.shield.config import ShieldConfig
+
+DRAWN = ("marine", "icra2024")
+"""Tasks whose episodes have files and figures."""
 
 
 class SteeredWorlds(NamedTuple):
@@ -44,17 +47,18 @@ class SteeredWorlds(NamedTuple):
 
 def worlds_of(
     arguments: argparse.Namespace,
-    stages: Sequence[Stage],
+    changes: Mapping[str, float] | None = None,
     *,
-    adapt: Callable[[EnvConfig], EnvConfig],
+    adapt: Callable[[Any], Any],
     dtype: torch.dtype,
     shield: ShieldConfig | None = None,
 ) -> SteeredWorlds:
     """Return the worlds of a command line, as many of each stage or scenario as it says.
 
     Args:
-        arguments: ``checkpoint``, ``episodes``, ``seed``, and the world options.
-        stages: where no scenario is asked for.
+        arguments: ``checkpoint``, ``episodes``, ``seed``, and the world options; without a stage
+            or scenario the task's last stage counts.
+        changes: numbers of the stages to replace.
         adapt: changes the environment.
         dtype: of the environment.
         shield: around the policy, if given.
@@ -67,12 +71,19 @@ def worlds_of(
     """
     agent, config = load_policy(arguments.checkpoint)
     config = with_world_options(config, arguments)
-    if not isinstance(config.env, EnvConfig):
+    if config.task not in DRAWN:
         raise ConfigError(
-            f"{arguments.checkpoint} is a policy of the task {config.task!r}: only episodes of the "
-            "task 'marine' can be recorded or drawn"
+            f"{arguments.checkpoint} is a policy of the task {config.task!r}: episodes of the tasks"
+            f" {', '.join(DRAWN)} can be recorded and drawn"
         )
-    check_hull(agent, config.env.vessel)
+    if arguments.scenario and not isinstance(config.env, EnvConfig):
+        raise ConfigError(
+            f"scenario is {arguments.scenario!r}: scenarios are of the task 'marine', not"
+            f" {config.task!r}; leave it out"
+        )
+    kind = TASKS[config.task]
+    if isinstance(config.env, EnvConfig):
+        check_hull(agent, config.env.vessel)
     env_config = adapt(config.env)
     options = {
         "discrete": agent.discrete,
@@ -85,10 +96,12 @@ def worlds_of(
         env, _, others = _of_scenarios(arguments, env_config, options)
         names = [stage.label for stage in env.stages]
     else:
+        given = arguments.stage or kind.evaluation_stages[-1:]
+        stages = [dataclasses.replace(stage, **(changes or {})) for stage in given]
         index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)
-        env, others = MarineNavEnv(len(index), stages=stages, config=env_config, **options), []
+        env, others = kind(len(index), stages=stages, config=env_config, **options), []
         env.set_stage(index)
-        names = labels_of(stages)
+        names = kind.labels_of(stages)
     labels = [name for name in names for _ in range(arguments.episodes)]
     guarded = None
     if shield is not None:
@@ -114,7 +127,7 @@ def _of_scenarios(
     return make_worlds(scenarios, index, next(iter(groups)), **options)
 
 
-def going_on(config: EnvConfig, limit: int) -> EnvConfig:
+def going_on(config: Any, limit: int) -> Any:
     """Return an environment whose episodes go on after a collision, for so many decisions."""
     episode = dataclasses.replace(config.episode, max_steps=limit, stop_on_collision=False)
     return dataclasses.replace(config, episode=episode)

@@ -6,8 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
-from marinenav_env.episodes.format import checked_episode
+from marinenav_env.config import EpisodeConfig
+from marinenav_env.envs.icra2024 import Icra2024Config, Icra2024Env, ReachGoalConfig
+from marinenav_env.envs.scenarios import Stage
+from marinenav_env.episodes.convert import tracks_of
+from marinenav_env.episodes.format import checked_episode, read_episode, write_episode
+from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.replay import check
 from marinenav_env.fields import ConfigError
 from scripts import replay_episode
 
@@ -36,6 +43,56 @@ def test_both_tasks_replay_in_one_call(capsys):
     report = json.loads(capsys.readouterr().out)
     assert "thrust_n" not in report["files"][EPISODES[0].name]
     assert report["overall"]["thrust_n"] == report["files"][first.name]["thrust_n"]
+
+
+def rough_worlds(**options) -> Icra2024Env:
+    """Two worlds in which random actions collide, arrive and run out of time."""
+    config = Icra2024Config(
+        reward=ReachGoalConfig(goal_distance=17.0),
+        episode=EpisodeConfig(max_steps=60, stop_on_collision=False),
+    )
+    stage = Stage(robots=7, vortices=6, buoys=8, min_distance_m=20.0)
+    options = {"discrete": True, "dtype": torch.float64, "seed": 5, **options}
+    return Icra2024Env(2, stages=(stage,), config=config, **options)
+
+
+def test_what_is_recorded_here_replays_and_says_how_robots_ended(tmp_path):
+    """All three kinds of ends, with one frame and with several; drawn from the file as it was."""
+    generator = torch.Generator().manual_seed(0)
+
+    def at_random(seen):
+        return torch.randint(9, seen.ego.shape[:2], generator=generator)
+
+    ends = set()
+    for frames in (1, 4):
+        for episode in record_episodes(rough_worlds(stack_k=frames), at_random, seed=5):
+            write_episode(episode, tmp_path / "x.json")
+            read = read_episode(tmp_path / "x.json")
+            assert read == episode
+            deviations = check(read, torch.float64, "cpu")
+            assert deviations.within()
+            assert deviations.position_m == deviations.observation == deviations.reward == 0.0
+            said = episode.recorded["infos"]
+            last = [said[length - 1][robot] for robot, length in enumerate(episode.lengths)]
+            ends |= set(last)
+            tracks = tracks_of(read)
+            for robot, word in enumerate(last):
+                assert bool(tracks.collided[0, robot]) == (word == "collision")
+                assert bool(tracks.reached[0, robot]) == (word == "reach goal")
+    assert ends == {"collision", "reach goal", "too long episode"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"discrete": False}, "hold indices of actions"),
+        ({"config": {"vessel": {"drag": 0.5}}}, r"vessel\.drag is 0\.5: the episode format has no"),
+    ],
+)
+def test_what_files_cannot_hold_is_refused(options, message):
+    env = Icra2024Env(1, dtype=torch.float64, **{"discrete": True, **options})
+    with pytest.raises(ConfigError, match=message):
+        record_episodes(env, lambda seen: seen, seed=0)
 
 
 def changed(change) -> dict:

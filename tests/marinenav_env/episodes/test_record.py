@@ -143,9 +143,20 @@ def test_unusable_actions_are_recorded_as_they_act():
 def test_what_would_not_replay_is_refused():
     with pytest.raises(ConfigError, match=r"dtype = torch.float32: make the environment with"):
         record_episodes(MarineNavEnv(1), steer, seed=0)
-    stacked = MarineNavEnv(1, dtype=torch.float64, stack_k=2)
-    with pytest.raises(ConfigError, match="stack_k = 2: make the environment with stack_k = 1"):
-        record_episodes(stacked, steer, seed=0)
+
+
+def test_of_stacked_frames_the_newest_is_recorded():
+    def held(seen):
+        return torch.full((*seen.ego.shape[:2], 2), 0.1)
+
+    single, stacked = (
+        record_episodes(MarineNavEnv(1, dtype=torch.float64, stack_k=frames, seed=3), held, seed=3)[
+            0
+        ]
+        for frames in (1, 3)
+    )
+    assert single == stacked
+    assert check(stacked, torch.float64, "cpu").within()
 
 
 LACKING = {
