@@ -1,4 +1,4 @@
-"""Measures success with one thing changed at a time: current, wind, waves, noise, delay, mass.
+"""Measures success with one thing changed at a time: water, wind, sensor, vessel, thrusters.
 
     python scripts/robustness.py --checkpoint pretrained/ac_iqn --json robustness.json
 
@@ -44,10 +44,17 @@ class Quantity(NamedTuple):
 QUANTITIES = (
     Quantity("uniform current (m/s)", 0.0, (0.3, 0.6), ("env.stream.speed=[{0},{0}]",)),
     Quantity("wind (m/s)", 0.0, (3.0, 5.0, 8.0), ("env.wind.speed=[{0},{0}]",)),
+    Quantity(
+        "gusts of a wind of 5 m/s (m/s)",
+        0.0,
+        (1.0, 2.0),
+        ("env.wind.speed=[5,5]", "env.wind.gust_std={0}"),
+    ),
     Quantity("significant wave height (m)", 0.0, (0.1, 0.2, 0.3), ("env.waves.height={0}",)),
     Quantity("noise (times)", 1.0, (2.0, 4.0), ("env.perception.noise_factor=[{0},{0}]",)),
     Quantity("seen a decision late (share)", 0.0, (0.5, 1.0), ("env.perception.delay={0}",)),
     Quantity("objects missed (share)", 0.0, (0.1, 0.2), ("env.perception.miss={0}",)),
+    Quantity("nothing seen (share of decisions)", 0.0, (0.1, 0.2), ("env.perception.dropout={0}",)),
     Quantity("range (m)", 20.0, (15.0, 10.0), ("env.perception.range={0}",)),
     Quantity("mass (times)", 1.0, (0.7, 1.3), ("env.variation.mass=[{0},{0}]",)),
     Quantity(
@@ -56,17 +63,35 @@ QUANTITIES = (
         (0.7, 0.85),
         ("env.variation.left_thrust=[{0},{0}]", "env.variation.right_thrust=[{0},{0}]"),
     ),
+    Quantity(
+        "damping (times)",
+        1.0,
+        (0.7, 1.3),
+        tuple(f"env.variation.{axis}_damping=[{{0}},{{0}}]" for axis in ("surge", "sway", "yaw")),
+    ),
+    Quantity("lag of thrusters (s)", 0.0, (0.3, 0.6), ("env.thrusters.lag={0}",)),
+    Quantity(
+        "a thruster lost (share of vessels)",
+        0.0,
+        (0.1, 0.3),
+        ("env.thrusters.loss_probability={0}", "env.thrusters.loss_time=[0,20]"),
+    ),
 )
 
 
 def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
     """Yield a row for the undisturbed worlds, and one for each level of each quantity."""
     yield {"policy": path, "quantity": None, "level": None, **_row(options, path, ())}
-    for quantity in QUANTITIES:
+    for quantity in chosen(options.quantities):
         for level in quantity.levels:
             settings = tuple(key.format(level) for key in quantity.keys)
             known = {"policy": path, "quantity": quantity.name, "level": level}
             yield {**known, "settings": settings, **_row(options, path, settings)}
+
+
+def chosen(words: Sequence[str]) -> list[Quantity]:
+    """Return the quantities with one of these words in their names; all for none."""
+    return [q for q in QUANTITIES if not words or any(word in q.name for word in words)]
 
 
 def _row(options: argparse.Namespace, path: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -87,8 +112,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--episodes", type=int, default=300, metavar="N", help="per level (default %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=3, help="of the episodes (default %(default)s)")
+    parser.add_argument(
+        "--quantities", nargs="+", default=[], metavar="WORD", help="those with it in their names"
+    )
     parser.add_argument("--json", type=Path, required=True, metavar="FILE")
     options = parser.parse_args(arguments)
+    if not chosen(options.quantities):
+        names = ", ".join(quantity.name for quantity in QUANTITIES)
+        parser.error(f"--quantities {' '.join(options.quantities)}: none of {names} holds one")
     if not options.json.absolute().parent.is_dir():
         parser.error(f"--json is {str(options.json)!r}: its folder is missing, make it")
     return options
@@ -103,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "command": ["scripts/robustness.py", *arguments],
         "stage": options.stage,
         "seed": options.seed,
-        "calm": {quantity.name: quantity.calm for quantity in QUANTITIES},
+        "calm": {quantity.name: quantity.calm for quantity in chosen(options.quantities)},
     }
     rows: list[dict[str, Any]] = []
     try:

@@ -12,7 +12,7 @@ from train_RL_agents.evaluation.report import robustness as section
 from train_RL_agents.evaluation.report.page import Records, _of_records, read_records
 
 SMALL = ["--stage", "1,0,0,20", "--episodes", "2"]
-TWO = (robustness.QUANTITIES[0], robustness.QUANTITIES[-1])
+TWO = tuple(robustness.chosen(["uniform current", "thrust ("]))
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,15 @@ def test_every_level_is_a_setting_of_the_environment(quantity):
         for key in quantity.keys:
             group, _, name = key.partition("=")[0].removeprefix("env.").partition(".")
             assert hasattr(getattr(EnvConfig(), group), name)
+
+
+def test_some_quantities_can_be_chosen(tmp_path, refused):
+    names = [quantity.name for quantity in robustness.chosen(["lag", "gusts"])]
+    assert names == ["gusts of a wind of 5 m/s (m/s)", "lag of thrusters (s)"]
+    assert robustness.chosen([]) == list(robustness.QUANTITIES)
+    command = ["--checkpoint", "baseline:orca", "--json", str(tmp_path / "x.json")]
+    command += ["--quantities", "tide"]
+    refused(robustness.main, command, "--quantities tide: none of uniform current (m/s),", status=2)
 
 
 def test_the_chart_has_the_undisturbed_level_in_every_quantity(record):
