@@ -19,6 +19,9 @@ from marinenav_env.stepper import Stepper
 Policy = Callable[[Observation], Tensor]
 """Observations [W, R, ...] in, actions [W, R, 2] or [W, R] (indices) out."""
 
+DISTURBANCES = ("stream", "wind", "waves", "losses")
+"""What `Tracks` knows of them."""
+
 
 @dataclass(frozen=True)
 class Tracks:
@@ -42,6 +45,9 @@ class Tracks:
         observation: of the rows of `robot`, with leading dimensions [N+1, W, R]; None if not kept.
         stream: [W, 2], the uniform current (m/s, world frame); None if unknown.
         wind: [W, 2], the mean wind (m/s, world frame); None if unknown.
+        waves: [W, 2], significant height along the direction in which they run (m); None likewise.
+        losses: [W, R, 2], when a thruster is lost (s), and -1 for the port one, 1 for the starboard
+            one, 0 for none; None if unknown.
     """
 
     fields: tuple[str, ...]
@@ -58,6 +64,8 @@ class Tracks:
     observation: Observation | None = None
     stream: Tensor | None = None
     wind: Tensor | None = None
+    waves: Tensor | None = None
+    losses: Tensor | None = None
 
     def field(self, name: str) -> Tensor:
         """View [N+1, W, R] of a column of `robot`."""
@@ -109,7 +117,7 @@ class Tracks:
         if self.observation is not None:
             chosen = (part[:, index] for part in self.observation)
             parts["observation"] = tuple_like(self.observation, chosen)
-        for name in ("stream", "wind"):
+        for name in DISTURBANCES:
             part = getattr(self, name)
             parts[name] = part if part is None else part[index]
         return replace(self, buoys=self.buoys[index], vortices=self.vortices[index], **parts)
@@ -186,10 +194,17 @@ def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
         return rows[..., :worlds].permute(2, 1, 0).where(there[..., None], 0.0).contiguous()
 
     disturbances: dict[str, Tensor] = {}
-    if {"wind", "stream"} <= state.named().keys():
-        wind = state.field("wind", "speed") * state.wind[1:3]
-        rows = {"stream": state.stream, "wind": wind}
-        disturbances = {name: row[:, :worlds].T.contiguous() for name, row in rows.items()}
+    if {"wind", "stream", "wave", "thruster"} <= state.named().keys():
+        rows = {
+            "stream": state.stream,
+            "wind": state.field("wind", "speed") * state.wind[1:3],
+            "waves": env.config.waves.height * state.wave[:2],
+            "losses": torch.stack([state.field("thruster", name) for name in ("loss", "lost")]),
+        }
+        disturbances = {
+            name: row[..., :worlds].movedim((-1, 0), (0, -1)).contiguous()
+            for name, row in rows.items()
+        }
     kept = None
     if observations:
         seen = env.make_buffers().obs

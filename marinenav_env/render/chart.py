@@ -75,7 +75,9 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
     if len(scene.vortices) or scene.stream.any():
         _draw_currents(axes, scene, low, high, 0.8 if compact else 1.2)
     if scene.wind.any():
-        _draw_wind(axes, scene.wind)
+        _draw_arrow(axes, scene.wind, 0.09, "wind {:.1f} m/s")
+    if scene.waves.any():
+        _draw_arrow(axes, scene.waves, 0.24, "waves {:.2g} m")
     border = Rectangle(
         (0.0, 0.0),
         scene.config.scenario.height,
@@ -282,10 +284,10 @@ def _draw_currents(
         axes.add_patch(Circle(centre, radius, color=VORTEX_INK, lw=0, zorder=0.9))
 
 
-def _draw_wind(axes: Axes, wind: np.ndarray) -> None:
-    """Draw in the upper left where the wind blows on average, and how fast."""
-    speed, middle = float(np.linalg.norm(wind)), np.array([0.09, 0.92])
-    half = 0.05 * to_map(wind) / speed
+def _draw_arrow(axes: Axes, vector: np.ndarray, x: float, text: str) -> None:
+    """Draw at the top, at a share x of the width, where something goes, and how much of it."""
+    size, middle = float(np.linalg.norm(vector)), np.array([x, 0.92])
+    half = 0.05 * to_map(vector) / size
     axes.annotate(
         "",
         tuple(middle + half),
@@ -296,7 +298,7 @@ def _draw_wind(axes: Axes, wind: np.ndarray) -> None:
         zorder=8,
     )
     below: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "top", "zorder": 8}
-    axes.text(0.09, 0.86, f"wind {speed:.1f} m/s", fontsize=7, color=WIND_INK, **below)
+    axes.text(x, 0.86, text.format(size), fontsize=7, color=WIND_INK, **below)
 
 
 def add_track(axes: Axes, scene: Scene, robot: int, steps: int, width: float) -> LineCollection:

@@ -256,10 +256,21 @@ def _robot_handles(scene: Scene) -> list[Line2D]:
             [],
             color=colour_of(robot),
             lw=2.5,
-            label=f"robot {robot + 1}: {verb[end]} {scene.time_of_end(robot):g} s",
+            label=f"robot {robot + 1}: {verb[end]} {scene.time_of_end(robot):g} s"
+            f"{_loss_of(scene, robot)}",
         )
         for robot, end in enumerate(scene.ends)
     ]
+
+
+def _loss_of(scene: Scene, robot: int) -> str:
+    """Return in words which thruster a robot loses before its end, if any, on a line of its own."""
+    if scene.losses is None:
+        return ""
+    time, side = scene.losses[robot]
+    if side == 0.0 or time >= scene.time_of_end(robot):
+        return ""
+    return f"\n{'port' if side < 0.0 else 'starboard'} thrust lost, {time:.0f} s"
 
 
 def _symbol_handles(scenes: Sequence[Scene]) -> list[Line2D]:

@@ -18,7 +18,7 @@ from marinenav_env.envs.make import task_of
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
 from marinenav_env.kernel import ops
-from marinenav_env.tracks import Tracks
+from marinenav_env.tracks import DISTURBANCES, Tracks
 
 
 class End(StrEnum):
@@ -43,6 +43,9 @@ class Scene:
         decision_time: [s].
         stream: uniform current [2] in m/s, world frame.
         wind: mean wind [2] in m/s, world frame.
+        waves: significant height [2] in m along the direction in which they run, world frame.
+        losses: of each robot [R, 2] when it loses a thruster [s], and which: -1 port, 1 starboard,
+            0 none.
     """
 
     config: TaskConfig
@@ -54,6 +57,8 @@ class Scene:
     decision_time: float
     stream: np.ndarray = field(default_factory=lambda: np.zeros(2))
     wind: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    waves: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    losses: np.ndarray | None = None
 
     @property
     def decisions(self) -> int:
@@ -79,15 +84,16 @@ def scenes_of(tracks: Tracks, config: TaskConfig) -> list[Scene]:
             tracks.vortices.double(),
         )
     )
-    known = {"stream": tracks.stream, "wind": tracks.wind}
-    air_and_water = {
-        n: part.double().cpu().numpy() for n, part in known.items() if part is not None
-    }
+    known = {name: getattr(tracks, name) for name in DISTURBANCES}
+    disturbances = {n: part.double().cpu().numpy() for n, part in known.items() if part is not None}
     scenes = []
     for world in range(rows.shape[1]):
         robots = np.flatnonzero(present[0, world])
         ends = np.where(reached[world], End.GOAL, End.UNDERWAY)
         ends = np.where(collided[world], End.COLLISION, ends)
+        here = {name: part[world] for name, part in disturbances.items()}
+        if "losses" in here:
+            here["losses"] = here["losses"][robots]
         scenes.append(
             Scene(
                 config=config,
@@ -97,7 +103,7 @@ def scenes_of(tracks: Tracks, config: TaskConfig) -> list[Scene]:
                 buoys=buoys[world][buoys[world, :, 2] > 0.0],
                 vortices=vortices[world][vortices[world, :, 2] != 0.0],
                 decision_time=tracks.decision_time,
-                **{name: part[world] for name, part in air_and_water.items()},
+                **here,
             )
         )
     return scenes

@@ -60,14 +60,14 @@ def test_what_is_recorded_here_replays_and_says_how_robots_ended(tmp_path):
     """All three kinds of ends, with one frame and with several; drawn from the file as it was."""
     generator = torch.Generator().manual_seed(0)
 
-    def half_of_them_to_their_goals(seen):
+    def half_to_their_goals(seen):
         action = torch.randint(9, seen.ego.shape[:2], generator=generator)
         action[:, ::2] = 7 + seen.ego[:, ::2, 1].sign().long()  # faster, and to the goal's side
         return action
 
     ends = set()
     for frames in (1, 4):
-        for episode in record_episodes(rough_worlds(stack_k=frames), half_of_them_to_their_goals, seed=5):
+        for episode in record_episodes(rough_worlds(stack_k=frames), half_to_their_goals, seed=5):
             write_episode(episode, tmp_path / "x.json")
             read = read_episode(tmp_path / "x.json")
             assert read == episode

@@ -17,8 +17,9 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.episodes.convert import config_of, tracks_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.faults import ThrusterConfig
 from marinenav_env.render.chart import add_hull, draw_map, hull_steps, map_extent
-from marinenav_env.render.figures import plot_scene, plot_scenes, video_frames
+from marinenav_env.render.figures import _robot_handles, plot_scene, plot_scenes, video_frames
 from marinenav_env.render.geometry import (
     End,
     Scene,
@@ -29,7 +30,7 @@ from marinenav_env.render.geometry import (
     water_velocity,
 )
 from marinenav_env.tracks import record_tracks
-from marinenav_env.water import StreamConfig, WindConfig
+from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 from tests.marinenav_env.rollouts import CROWDED, EPISODES, FILES, SPARSE, eventful
 
 
@@ -142,11 +143,16 @@ def test_current_inside_a_core_grows_with_the_distance():
 
 @pytest.fixture(scope="module")
 def rough_scene() -> Scene:
-    """An episode in a wind of 5 m/s to the east and a current of 0.3 m/s to the north."""
+    """Wind of 5 m/s to the east, current of 0.3 m/s to the north, waves of 0.2 m to the south.
+
+    Both vessels lose a thruster after a second.
+    """
     config = replace(
         eventful(),
         wind=WindConfig(speed=(5.0, 5.0), direction=(0.5 * np.pi, 0.5 * np.pi)),
         stream=StreamConfig(speed=(0.3, 0.3), direction=(0.0, 0.0)),
+        waves=WavesConfig(height=0.2, direction=(np.pi, np.pi)),
+        thrusters=ThrusterConfig(loss_probability=1.0, loss_time=(1.0, 1.0)),
     )
     env = MarineNavEnv(2, stages=(SPARSE,), config=config)
     tracks = record_tracks(env, lambda seen: torch.zeros(*seen.mask.shape[:2], 2), 5)
@@ -162,12 +168,24 @@ def test_a_uniform_current_is_drawn_as_it_flows(rough_scene):
     assert any(isinstance(part, QuadMesh) for part in axes.collections)  # the water's speed
 
 
-def test_an_arrow_shows_where_the_wind_blows(rough_scene):
+def test_arrows_show_where_wind_blows_and_waves_run(rough_scene):
     axes = Figure().add_subplot()
     draw_map(axes, rough_scene)
-    (arrow,) = (text for text in axes.texts if isinstance(text, Annotation))
-    np.testing.assert_allclose(np.subtract(arrow.xy, arrow.xyann), [0.1, 0.0], atol=1e-7)
-    assert any(text.get_text() == "wind 5.0 m/s" for text in axes.texts)
+    wind, waves = (text for text in axes.texts if isinstance(text, Annotation))
+    np.testing.assert_allclose(np.subtract(wind.xy, wind.xyann), [0.1, 0.0], atol=1e-7)
+    np.testing.assert_allclose(np.subtract(waves.xy, waves.xyann), [0.0, -0.1], atol=1e-7)
+    said = {text.get_text() for text in axes.texts}
+    assert {"wind 5.0 m/s", "waves 0.2 m"} <= said
+
+
+def test_the_legend_says_which_thruster_is_lost(rough_scene):
+    said = [handle.get_label() for handle in _robot_handles(rough_scene)]
+    sides = {-1.0: "port", 1.0: "starboard"}
+    lost = [f"\n{sides[side]} thrust lost, 1 s" for _, side in rough_scene.losses]
+    assert [label.endswith(words) for label, words in zip(said, lost, strict=True)] == [True, True]
+    late = np.array([[99.0, 1.0], [1.0, 0.0]])  # after the episode, and none
+    said = [handle.get_label() for handle in _robot_handles(replace(rough_scene, losses=late))]
+    assert not any("lost" in label for label in said)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
