@@ -25,17 +25,16 @@ class Twins(Silent):
         tensor.mul_(2.0)
 
 
-def fresh(agent, processes=None, *, compiled=False):
-    config, _, _ = load_config(
-        agent=agent, overrides=[*SMALL, f"compile={str(compiled).lower()}", "seed=3"]
-    )
+def fresh(agent, processes=None, *overrides, compiled=False):
+    settings = [*SMALL, f"compile={str(compiled).lower()}", "seed=3", *overrides]
+    config, _, _ = load_config(agent=agent, overrides=settings)
     learner = Learner(config, torch.device("cpu"), processes or Processes())
     learner.start(torch.arange(6))
     return learner
 
 
-def trained(agent, processes, *, compiled, updates=1):
-    learner = fresh(agent, processes, compiled=compiled)
+def trained(agent, processes, *overrides, compiled, updates=1):
+    learner = fresh(agent, processes, *overrides, compiled=compiled)
     for _ in range(2 * WARM_UP_CALLS + 6):
         learner.collect()
         learner.learn(updates)
@@ -53,6 +52,19 @@ def test_captured_steps_do_what_eager_ones_do(agent, processes):
     assert all(len(graph.calls) > 10 for graph in graphs)
     assert_same(captured.agent.training_state(), eager.agent.training_state())
     assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
+
+
+OPERATORS = {"AC-IQN": 620, "IQN": 425, "DQN": 320, "Rainbow": 785, "DDPG": 480, "SAC": 765}
+"""Most operators of an update, its backward passes and optimizers included, in float32."""
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_update_keeps_to_its_operators(agent):
+    """`test_fake_gpu.py` has launches and memory, which a backward pass there lacks."""
+    with recorded_graphs() as graphs:
+        trained(agent, Processes(), "algorithm.autocast=false", compiled=True)
+    most = max(len(graph.calls) for graph in graphs)
+    assert 0.9 * OPERATORS[agent] < most <= OPERATORS[agent]
 
 
 def test_several_updates_are_one_graph_and_do_what_single_ones_do():
