@@ -16,10 +16,10 @@ from tests.conftest import ROOT, load_file
 CSRC = ROOT / "marinenav_env" / "csrc"
 MOST_REGISTERS = 128
 """Of a float kernel: more, and three blocks of five robots do not fit a multiprocessor."""
-MOST_SPILLED = 24
-"""Bytes that a float kernel stores and loads because of that limit."""
-MOST_STACK = 860
-"""Bytes of a float kernel: sectors' rows. A copy of the parameters would be a kilobyte."""
+MOST_SPILLED = {"80": 24, "90": 24, "120": 40}
+"""Bytes that a float kernel stores and loads because of that limit, by architecture."""
+MOST_STACK = {"80": 860, "90": 860, "120": 1140}
+"""Bytes of a float kernel: sectors' rows. A copy of the parameters would be a kilobyte more."""
 FLOAT, DOUBLE = re.compile(r"fE{4,5}v"), re.compile(r"dE{4,5}v")
 """What the mangled name of a kernel has in it: the last argument of its last phase is the type."""
 
@@ -109,8 +109,8 @@ def test_float_kernels_keep_to_their_registers_and_stack(compiled):
     for launched in ("run_phase", "run_tiles", "unroll_tiles"):
         assert any(launched in kernel.name for kernel in checked)
     assert {kernel.architecture for kernel in checked} == set(ARCHITECTURES)
-    assert not [kernel for kernel in checked if kernel.spills > MOST_SPILLED]
-    assert not [kernel for kernel in checked if kernel.stack > MOST_STACK]
+    assert not [kernel for kernel in checked if kernel.spills > MOST_SPILLED[kernel.architecture]]
+    assert not [kernel for kernel in checked if kernel.stack > MOST_STACK[kernel.architecture]]
     assert not [kernel for kernel in checked if kernel.registers > MOST_REGISTERS]
 
 
