@@ -25,7 +25,7 @@ GPU_STATE = (
     *("clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem"),
     *("clocks_throttle_reasons.active", "ecc.mode.current", "mig.mode.current", "power.limit"),
 )
-"""What nvidia-smi is asked of a GPU besides its driver: clocks in MHz, power in W."""
+"""What nvidia-smi is asked of a GPU before any work: clocks in MHz, power in W."""
 
 
 class Laps:
@@ -164,6 +164,7 @@ def describe_machine(device: torch.device) -> dict[str, object]:
     if device.type != "cuda":
         return cpu
     properties = torch.cuda.get_device_properties(device)
+    state = _query_gpu(",".join(GPU_STATE), device)
     return {
         **cpu,
         "gpu": properties.name,
@@ -171,7 +172,7 @@ def describe_machine(device: torch.device) -> dict[str, object]:
         "gpu_multiprocessors": properties.multi_processor_count,
         "gpus": torch.cuda.device_count(),
         "gpu_driver": _query_gpu("driver_version", device),
-        "gpu_state": {name: _query_gpu(name, device) for name in GPU_STATE},
+        "gpu_state": dict(zip(GPU_STATE, (state or "").split(", "), strict=False)),
     }
 
 

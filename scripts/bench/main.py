@@ -253,12 +253,12 @@ def measure(
                 row = measure_training(case, training, record["matmul_flops_per_s"])
             else:
                 row = measure_simulator(case, effort)
+            record["rows"].append(row)
+            measured.append((case, row))
             if peaks is not None:
                 rate = max(record["matmul_flops_per_s"].values())
                 row |= bound_of(work_of(case), peaks, products_of(case, row), rate)
                 row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
-            record["rows"].append(row)
-            measured.append((case, row))
         keep(record)
     if "step" in options.modes and options.task == "marine":
         for worlds in options.worlds[:1] if options.quick else options.worlds:

@@ -24,7 +24,7 @@ from train_RL_agents.run import checkpoint
 from train_RL_agents.run.provenance import EVALUATION
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 120
+PATIENCE_S = 45
 """For a first checkpoint."""
 LIFE = (
     *("--agent", "DDPG", "stack_k=2", "exploration.action_noise=0.2", "worlds=512"),

@@ -61,7 +61,7 @@ def add_policy_options(parser: argparse.ArgumentParser, *, required: bool, stage
         "--noise",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether perception is noisy",
+        help="whether perception is noisy (of the task marine; others have no noise)",
     )
     parser.add_argument(
         "--limit",

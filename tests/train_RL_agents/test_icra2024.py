@@ -82,6 +82,8 @@ def test_train_then_evaluate(agent, tmp_path, refused):
     recorded = sorted(map(str, files.iterdir()))
     assert len(read_episode(recorded[0]).lengths) == 7  # the task's last stage
     assert episode.main(["replay", *recorded]) == 0
+    scenario = ["--checkpoint", "baseline:orca", "--scenario", recorded[0]]
+    refused(evaluate.main, scenario, "episode_0_0.json' is of the ICRA 2024 task")
     refused(episode.main, ["score", recorded[0]], "can be replayed and drawn", status=2)
     for source in ([recorded[0]], ["--checkpoint", str(run), "--stage", "3,4,4,40"]):
         drawing = tmp_path / "drawn.png"

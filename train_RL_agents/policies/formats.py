@@ -8,8 +8,6 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import onnx
-import onnxruntime
 import torch
 from torch import Tensor, nn
 
@@ -79,6 +77,8 @@ def write_onnx(
     network: nn.Module, example: Sequence[Tensor], parts: int, description: Mapping[str, Any]
 ) -> bytes:
     """Return an ONNX file with a free batch size; its metadata are description and checksum."""
+    import onnx  # here, because TorchScript is exported where it is not installed
+
     names = {part: [entry["name"] for entry in description[part]] for part in ("inputs", "outputs")}
     buffer = io.BytesIO()
     torch.onnx.export(
@@ -103,6 +103,8 @@ def write_onnx(
 
 def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[Tensor]]:
     """Return a function that calls the network of an ONNX file by onnxruntime, on the CPU."""
+    import onnxruntime
+
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [entry.name for entry in session.get_inputs()]
 

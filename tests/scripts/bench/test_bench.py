@@ -414,7 +414,9 @@ class TestBounds:
     def test_tensors_of_another_task_are_counted(self):
         """Robot 6 numbers, status, bad, world 6: both ways; action, observation, 1 + 7 results."""
         case = Case("step", CPU, 4096, 1, 0, min_distance_m=0.0, task="cartpole", turns=16)
-        assert work_of(case) == Work(2 * 4 * (6 + 1 + 1 + 6) + 8 + 4 * 4 + 4 + 7, None)
+        state, others = 2 * 4 * (6 + 1 + 1 + 6), 8 + 4 * 4 + 4 + 7
+        assert work_of(case) == Work(state / 16 + others, None)
+        assert work_of(dataclasses.replace(case, turns=1)) == Work(state + others, None)
 
     def test_products_of_a_policy_and_its_updates(self):
         case = Case("inference", CPU, 64, 1, 0, min_distance_m=0.0, agent="DQN", task="cartpole")

@@ -4,6 +4,7 @@ The GPU is played by an interpreter that answers for the parts that need one.
 """
 
 import ast
+import asyncio
 import json
 import os
 import re
@@ -155,6 +156,39 @@ def test_says_that_compute_sanitizer_is_absent(tmp_path, pretender):
     assert "memcheck skipped (0 s): compute-sanitizer is not installed" in result.stdout
 
 
+def test_tests_that_are_all_skipped_are_no_pass(tmp_path, pretender):
+    Path(pretender).write_text(
+        PRETENDER.replace(
+            '*) echo "$@"',
+            '*test_cuda_objects*) echo "3 skipped in 0.1s"; exit 0 ;;\n  *) echo "$@"',
+        )
+    )
+    result = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="architectures tests")
+    assert result.returncode == 0, result.stderr
+    checks = checks_of(tmp_path)
+    assert (checks["architectures"], checks["tests"]) == ("skipped", "passed")
+
+
+def test_what_outlives_a_stopped_check_is_killed(tmp_path):
+    """Its leader ends at once, what it has started does not hear the signal."""
+    note = tmp_path / "pid"
+    deaf = "trap '' TERM; echo $$ > {0}.new; mv {0}.new {0}; while :; do sleep 0.1; done"
+
+    async def stop() -> int:
+        child = await asyncio.create_subprocess_exec(
+            *("bash", "-c", f'bash -c "{deaf.format(note)}" & wait'), start_new_session=True
+        )
+        while not note.exists():
+            await asyncio.sleep(0.02)
+        await gpu_check.end(child)
+        return int(note.read_text())
+
+    number = asyncio.run(stop())
+    time.sleep(0.2)
+    status = Path(f"/proc/{number}/stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
 def test_two_gpus_train_together(tmp_path, pretender):
     result = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="two_ranks", GPUS="2")
     assert checks_of(tmp_path)["two_ranks"] == "passed", result.stderr
@@ -246,7 +280,6 @@ def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
 
 
 def test_limits_add_up_to_the_time_for_everything():
-    """So a check that hangs leaves all others their time."""
     planned = gpu_check.groups(AGENTS)
     assert sum(map(len, planned)) == 15 + len(AGENTS)
     longest = [max(check.limit_s for check in group) for group in planned]

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 import yaml
 
-from marinenav_env.episodes.convert import tracks_of
+from marinenav_env.episodes.convert import check_first_task, tracks_of
 from marinenav_env.episodes.format import Episode, read_episode
 from marinenav_env.fields import ConfigError, build, nearest
 from marinenav_env.files import read_parsed
@@ -57,7 +57,12 @@ def read_scenarios(path: Path) -> list[Scenario]:
 
 
 def scenario_of(episode: Episode, name: str) -> Scenario:
-    """Return the start of a recorded episode as a scenario; the policy steers all vessels."""
+    """Return the start of a recorded episode as a scenario; the policy steers all vessels.
+
+    Raises:
+        ConfigError: it is of the ICRA 2024 task.
+    """
+    check_first_task(episode)
     tracks = tracks_of(episode)
     columns = ("x", "y", "goal_x", "goal_y", "heading", "vx_water", "vy_water")
     starts = torch.stack([tracks.field(column)[0, 0] for column in columns], 1).tolist()
