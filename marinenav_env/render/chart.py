@@ -17,6 +17,7 @@ from marinenav_env.render.geometry import (
     Scene,
     hull_polygons,
     place_body,
+    settings_in_force,
     to_map,
     water_velocity,
 )
@@ -56,6 +57,8 @@ def colour_of(robot: int) -> str:
 def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
     """Draw everything that does not move: water, currents, border, buoys and goals.
 
+    Disturbances without a place on the map are named as settings in its lower left corner.
+
     Args:
         axes: where to draw.
         scene: what to draw.
@@ -78,6 +81,7 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
         _draw_arrow(axes, scene.wind, 0.09, "wind {:.1f} m/s")
     if scene.waves.any():
         _draw_arrow(axes, scene.waves, 0.24, "waves {:.2g} m")
+    _write_settings(axes, scene)
     border = Rectangle(
         (0.0, 0.0),
         scene.config.scenario.height,
@@ -299,6 +303,21 @@ def _draw_arrow(axes: Axes, vector: np.ndarray, x: float, text: str) -> None:
     )
     below: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "top", "zorder": 8}
     axes.text(x, 0.86, text.format(size), fontsize=7, color=WIND_INK, **below)
+
+
+def _write_settings(axes: Axes, scene: Scene) -> None:
+    """Name what disturbs the vessels without a place on the map."""
+    axes.text(
+        0.012,
+        0.012,
+        "\n".join(settings_in_force(scene.config)),
+        transform=axes.transAxes,
+        fontsize=6.5,
+        color=WIND_INK,
+        va="bottom",
+        zorder=8,
+        path_effects=[withStroke(linewidth=2.0, foreground="white", alpha=0.85)],
+    )
 
 
 def add_track(axes: Axes, scene: Scene, robot: int, steps: int, width: float) -> LineCollection:

@@ -6,7 +6,7 @@ yaw turns clockwise on the page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,14 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import Slots
 from marinenav_env.kernel import ops
 from marinenav_env.tracks import DISTURBANCES, Tracks
+
+PLACELESS = {
+    "wind": ("gust_std",),
+    "thrusters": ("lag",),
+    "variation": (),
+    "perception": ("miss", "dropout", "delay", "noise_factor", "range_factor"),
+}
+"""Groups and names of the disturbances that have no place on a map; () stands for all names."""
 
 
 class End(StrEnum):
@@ -107,6 +115,25 @@ def scenes_of(tracks: Tracks, config: TaskConfig) -> list[Scene]:
             )
         )
     return scenes
+
+
+def settings_in_force(config: TaskConfig) -> list[str]:
+    """Return the disturbances that have no place on a map, as settings ("thrusters.lag 0.3 s").
+
+    Only what differs from its default, which is off.
+    """
+    found = []
+    for group, names in PLACELESS.items():
+        part = getattr(config, group, None)
+        for entry in fields(part) if part is not None else ():
+            value = getattr(part, entry.name)
+            if (names and entry.name not in names) or value == entry.default:
+                continue
+            unit = entry.metadata["unit"].removeprefix("-")
+            numbers = value if isinstance(value, tuple) else (value,)
+            said = " to ".join(f"{number:g}" for number in numbers)
+            found.append(f"{group}.{entry.name} {said} {unit}".rstrip())
+    return found
 
 
 def to_map(points: Any) -> Any:

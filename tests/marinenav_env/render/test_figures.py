@@ -17,7 +17,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.episodes.convert import config_of, tracks_of
 from marinenav_env.episodes.format import read_episode
-from marinenav_env.faults import ThrusterConfig
+from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.render.chart import add_hull, draw_map, hull_steps, map_extent
 from marinenav_env.render.figures import _robot_handles, plot_scene, plot_scenes, video_frames
 from marinenav_env.render.geometry import (
@@ -176,6 +176,31 @@ def test_arrows_show_where_wind_blows_and_waves_run(rough_scene):
     np.testing.assert_allclose(np.subtract(waves.xy, waves.xyann), [0.0, -0.1], atol=1e-7)
     said = {text.get_text() for text in axes.texts}
     assert {"wind 5.0 m/s", "waves 0.2 m"} <= said
+
+
+def test_what_has_no_place_on_the_map_is_named(rough_scene):
+    def written(config) -> list[str]:
+        axes = Figure().add_subplot()
+        draw_map(axes, replace(rough_scene, config=config))
+        lines = "\n".join(text.get_text() for text in axes.texts).splitlines()
+        return [line for line in lines if line]
+
+    usual = rough_scene.config
+    assert written(usual) == ["wind 5.0 m/s", "waves 0.2 m"]
+    disturbed = replace(
+        usual,
+        wind=replace(usual.wind, gust_std=1.5),
+        thrusters=replace(usual.thrusters, lag=0.3),
+        variation=VariationConfig(mass=(0.8, 1.2)),
+        perception=replace(usual.perception, miss=0.1, range_factor=(0.5, 1.0)),
+    )
+    assert written(disturbed)[2:] == [
+        "wind.gust_std 1.5 m/s",
+        "thrusters.lag 0.3 s",
+        "variation.mass 0.8 to 1.2",
+        "perception.miss 0.1",
+        "perception.range_factor 0.5 to 1",
+    ]
 
 
 def test_the_legend_says_which_thruster_is_lost(rough_scene):
