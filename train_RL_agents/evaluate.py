@@ -138,7 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         first = policies[0]
         tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]
         if parsed.picture:
-            draw_trajectories(first.agent, first.config, parsed.seed, Path(parsed.picture))
+            draw_trajectories(
+                first.agent, first.config, parsed.seed, Path(parsed.picture), act=first.act
+            )
         if parsed.against:
             tables[0]["against"] = evaluate_against(parsed, first, console)
         if parsed.json:

@@ -27,7 +27,12 @@ from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.progress import bar
 from train_RL_agents.policies.load import load_policy, read_policy
-from train_RL_agents.policies.shield.acting import describe_report, settings_in, shield_agent
+from train_RL_agents.policies.shield.acting import (
+    ShieldedPolicy,
+    describe_report,
+    settings_in,
+    shield_agent,
+)
 from train_RL_agents.policies.shield.config import read_shield
 
 EPISODES = 100
@@ -42,10 +47,12 @@ class EvaluatedPolicy(Evaluated):
 
     Attributes:
         agent: the policy.
+        act: how it acted, its shield included.
         shield: what its shield did; None without one.
     """
 
     agent: Agent | Baseline
+    act: Policy
     shield: dict[str, Any] | None
 
     def as_json(self) -> dict[str, Any]:
@@ -155,26 +162,29 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     said = f"{path}: {', '.join([agent.name, *known])}"
     console.print(said, markup=False, highlight=False, soft_wrap=True)
 
+    def guarded(act: Policy) -> Policy:
+        return shield_agent(agent, guarded_config, shield, act) if shield else act
+
     def run(
         act: Policy, title: str, recording: Recording | None = None
     ) -> tuple[Results, dict[str, Any] | None]:
-        guarded = shield_agent(agent, guarded_config, shield, act) if shield else None
-        results = played(evaluation, guarded or act, title, recording)
+        results = played(evaluation, act, title, recording)
         print_results(results, title, console)
-        if guarded is None:
+        if not isinstance(act, ShieldedPolicy):
             return results, None
-        report = guarded.report()
+        report = act.report()
         console.print(describe_report(report))
         return results, report
 
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
     recording = Recording()
-    results, shielded = run(agent.act, title, recording if arguments.report else None)
+    act = guarded(agent.act)
+    results, shielded = run(act, title, recording if arguments.report else None)
     if agent.stochastic:
-        run(functools.partial(agent.act, mean=True), f"{title}, mean actions")
+        run(guarded(functools.partial(agent.act, mean=True)), f"{title}, mean actions")
     name = f"{path}, shielded" if shield else path
-    return EvaluatedPolicy(name, config, results, recording, agent, shielded)
+    return EvaluatedPolicy(name, config, results, recording, agent, act, shielded)
 
 
 def _read(

@@ -7,7 +7,7 @@ from pathlib import Path
 from marinenav_env.envs.scenarios import labels_of
 from marinenav_env.kernel import ops
 from marinenav_env.render.geometry import scenes_of
-from marinenav_env.tracks import record_tracks
+from marinenav_env.tracks import Policy, record_tracks
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL, Evaluation
@@ -21,7 +21,9 @@ def has_map(task: str) -> bool:
     return set(FIELDS) <= set(ops.describe(task).fields("robot"))
 
 
-def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) -> None:
+def draw_trajectories(
+    agent: Actor, config: TrainConfig, seed: int, path: Path, *, act: Policy | None = None
+) -> None:
     """Draw one episode of every evaluation stage, steered as deployed.
 
     Args:
@@ -29,6 +31,7 @@ def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) 
         config: of its training; the episode's ends are those of evaluation.
         seed: of the scenarios.
         path: the image file.
+        act: how it acts, where something guards it; None takes its own way.
     """
     # Here, because the plotting library takes a tenth of every command's start.
     from marinenav_env.render.figures import plot_scenes, save_figure
@@ -36,6 +39,6 @@ def draw_trajectories(agent: Actor, config: TrainConfig, seed: int, path: Path) 
     stages = config.evaluation.stages
     env = Evaluation.of_agent(agent, config, (1,) * len(stages), seed=seed).env
     limit = env.config.episode.max_steps
-    tracks = record_tracks(env, agent.act, limit, look_interval=LOOK_INTERVAL)
+    tracks = record_tracks(env, act or agent.act, limit, look_interval=LOOK_INTERVAL)
     figure = plot_scenes(scenes_of(tracks, env.config), labels_of(stages))
     save_figure(figure, path, dpi=110)

@@ -12,10 +12,12 @@ from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
+from marinenav_env.tracks import record_tracks
 from scripts import episode
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate
+from train_RL_agents.evaluation import figures
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel
 from train_RL_agents.policies.interface import acting_network
@@ -267,6 +269,24 @@ def test_evaluate_takes_a_shield(tmp_path, capsys, refused, short_evaluations):
     assert "without a safe plan" in capsys.readouterr().out
     for setting in ("margin=1", "margin_m=-1", "hold_s=3"):
         refused(evaluate.main, [*arguments, setting], setting.split("=")[0])
+
+
+def test_the_picture_shows_the_guarded_policy(tmp_path, monkeypatch, short_evaluations):
+    path, drawn = save_policy(tmp_path / "policy.pt", "DQN"), []
+
+    def recording(env, act, *others, **options):
+        drawn.append(act)
+        return record_tracks(env, act, *others, **options)
+
+    monkeypatch.setattr(figures, "record_tracks", recording)
+    picture = ["--picture", str(tmp_path / "a.png")]
+    arguments = ["--checkpoint", str(path), "--episodes", "1", "--stage", "2,0,0,20", *picture]
+    assert evaluate.main([*arguments, "--shield", "margin_m=0.4"]) == 0
+    assert evaluate.main(arguments) == 0
+    guarded, free = drawn
+    assert guarded.config.margin_m == 0.4
+    assert not isinstance(free, ShieldedPolicy)
+    assert (tmp_path / "a.png").stat().st_size > 0
 
 
 def scene(name, **settings):
