@@ -57,6 +57,8 @@ def plot(options: argparse.Namespace) -> int:
         options.parser.error("give either an episode file or --checkpoint")
     if options.episode and (options.settings or options.stage or options.scenario):
         options.parser.error("the worlds of an episode file are its own: --checkpoint is missing")
+    if options.episode and options.shield is not None:
+        options.parser.error("--shield guards a policy, not an episode file: leave it out")
     name = options.episode.stem if options.episode else "episodes"
     output = options.output or Path(name + ".png")
     dpi = FIGURE_DPI if options.dpi is None else options.dpi

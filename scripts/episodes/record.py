@@ -19,7 +19,6 @@ from marinenav_env.episodes.record import record_episodes
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
 from train_RL_agents.commands.worlds import going_on, worlds_of
 from train_RL_agents.policies.shield.acting import describe_report
-from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
 
 COUNTS = ("robots", "vortices", "buoys")
@@ -45,6 +44,12 @@ def add_policy_options(parser: argparse.ArgumentParser, *, required: bool, stage
     """
     parser.add_argument(
         "--checkpoint", required=required, metavar="PATH", help="policy, as evaluate.py takes it"
+    )
+    parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="guard the policy, with these settings where given (docs/shield.md)",
     )
     add_world_options(
         parser,
@@ -76,12 +81,6 @@ def define_record(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``record``."""
     parser.set_defaults(run=record, parser=parser)
     add_policy_options(parser, required=True, stages="record in")
-    parser.add_argument(
-        "--shield",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="guard the policy, with these settings where given (docs/shield.md)",
-    )
     for name in COUNTS:
         parser.add_argument(
             f"--{name}",
@@ -123,13 +122,7 @@ def record(options: argparse.Namespace) -> int:
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
     try:
-        worlds = worlds_of(
-            options,
-            changes,
-            adapt=adapted(options),
-            dtype=torch.float64,
-            shield=read_shield(options.shield),
-        )
+        worlds = worlds_of(options, changes, adapt=adapted(options), dtype=torch.float64)
         count = worlds.env.worlds
         if options.output.suffix == ".json" and count > 1:
             options.parser.error(

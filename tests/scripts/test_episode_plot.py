@@ -118,6 +118,8 @@ def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, refused):
         assert program.main([*common, "--dpi", "30", "--output", str(output), *options]) == 0
         return imageio.imread(output)
 
+    crowded = ("--stage", "5,0,6,40")
+    assert not np.array_equal(drawn(*crowded), drawn(*crowded, "--shield", "margin_m=1"))
     calm = drawn("--stage", "2,1,2,30")
     assert not np.array_equal(calm, drawn("--stage", "2,1,2,30", "env.wind.speed=[15,15]"))
     several = drawn("--stage", "1", "--stage", "2,0,0,20", "env.waves.height=0.2")
@@ -126,5 +128,8 @@ def test_what_a_policy_does_in_worlds_that_no_file_holds(tmp_path, refused):
     refused(program.main, common[:1], "give either an episode file or --checkpoint", status=2)
     of_file = ["plot", "x.json", "--stage", "1"]
     refused(program.main, of_file, "the worlds of an episode file are its own", status=2)
+    guarded = ["plot", "x.json", "--shield"]
+    refused(program.main, guarded, "--shield guards a policy, not an episode file", status=2)
+    refused(program.main, [*common, "--shield", "margin_m=-1"], "margin_m", status=2)
     video = [*common, "--output", str(tmp_path / "x.gif"), "--scenario", "singles"]
     refused(program.main, video, "a video shows one episode, not 9", status=2)

@@ -21,7 +21,7 @@ from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.policies.shield.config import read_shield
 
 DRAWN = ("marine", "icra2024")
 """Tasks whose episodes have files and figures."""
@@ -51,24 +51,23 @@ def worlds_of(
     *,
     adapt: Callable[[Any], Any],
     dtype: torch.dtype,
-    shield: ShieldConfig | None = None,
 ) -> SteeredWorlds:
     """Return the worlds of a command line, as many of each stage or scenario as it says.
 
     Args:
-        arguments: ``checkpoint``, ``episodes``, ``seed``, and the world options; without a stage
-            or scenario the task's last stage counts.
+        arguments: ``checkpoint``, ``shield``, ``episodes``, ``seed``, and the world options;
+            without a stage or scenario the task's last stage counts.
         changes: numbers of the stages to replace.
         adapt: changes the environment.
         dtype: of the environment.
-        shield: around the policy, if given.
 
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
-        ConfigError: the shield cannot guard the policy.
+        ConfigError: a setting of the shield is unknown or wrong, or it cannot guard the policy.
         ConfigError: the policy is of another task, or a scenario or stage cannot be played.
         ConfigError: scenarios need different environments.
     """
+    shield = read_shield(arguments.shield)
     agent, config = load_policy(arguments.checkpoint)
     config = with_world_options(config, arguments)
     if config.task not in DRAWN:
