@@ -32,6 +32,8 @@ TRAINING = [
     *("evaluation.final_episodes=1", "env.episode.max_steps=30", "algorithm.encoder=published"),
     *("curriculum.hull_margin=0", "algorithm.autocast=false", "stack_k=1"),
 ]
+TRAINING_OF = {"IQN": ["algorithm.kappa=1"]}
+"""What an agent's file said when they were recorded."""
 
 
 def digest(tensors) -> str:
@@ -83,7 +85,7 @@ def training(name: str) -> dict[str, Any]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        config, _, _ = load_config(agent=name, overrides=TRAINING)
+        config, _, _ = load_config(agent=name, overrides=TRAINING + TRAINING_OF.get(name, []))
         with tempfile.TemporaryDirectory() as folder:
             trainer = TorchRLTrainer(config, Path(folder), torch.device("cpu"))
             trainer.train()

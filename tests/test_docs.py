@@ -1,11 +1,13 @@
 """What `docs/` says of the code: parameters, files and links."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from marinenav_env.config import EnvConfig
+from train_RL_agents import load_policy, train
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 
@@ -13,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 ROW = re.compile(r"^\| `([a-z]+\.[a-z_]+)` \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)")
+TRAINING = re.compile(r"train_RL_agents/train\.py((?:[^\n\\]|\\\n)*)")
+ACTING = ("cvar", "ego_magnitude", "object_magnitude")
+"""Settings that are not compared: of acting, and those that the observation's description gives."""
 SOURCE = re.compile(r"`((?:marinenav_env|train_RL_agents|scripts|tests|docs|configs)/[\w./-]+)`")
 
 
@@ -54,6 +59,37 @@ def test_every_direct_dependency_is_justified():
     page = (ROOT / "docs" / "decisions.md").read_text().partition("### Dependencies")[2]
     listed = ", ".join(re.findall(r"^\| ([a-z0-9, -]+) \|", page, re.MULTILINE)).split(", ")
     assert sorted(listed) == sorted(["package", *names])
+
+
+def test_the_index_lists_every_page():
+    listed = LINK.findall((ROOT / "docs" / "index.md").read_text())
+    assert {page.name for page in PAGES} - {name for name, _ in listed} == {"index.md"}
+
+
+def trainings() -> list[tuple[str, str]]:
+    """Shipped policies, and the training command that their page shows next."""
+    text = "".join((ROOT / "docs" / page).read_text() for page in ("results.md", "icra2024.md"))
+    shown = re.split(r"^(?:\*\*[\w-]+\*\* \()?`pretrained/(\w+)`", text, flags=re.MULTILINE)[1:]
+    pairs = zip(shown[::2], shown[1::2], strict=True)
+    commands = ((name, TRAINING.search(page)) for name, page in pairs)
+    return [(name, found[1].replace("\\\n", " ")) for name, found in commands if found]
+
+
+def test_commands_are_those_of_the_shipped_policies():
+    """What decides how a policy learns; the worlds it is evaluated in may be others."""
+    named = trainings()
+    assert {"ac_iqn", "dqn", "iqn", "icra2024_iqn"} <= {name for name, _ in named}
+    for name, command in named:
+        parsed = train.parse(shlex.split(command, comments=True))
+        says, _, _ = load_config(
+            task=parsed.task, agent=parsed.agent, preset=parsed.preset, overrides=parsed.overrides
+        )
+        policy = load_policy(str(ROOT / "pretrained" / name))[1]
+        for part in ("agent", "curriculum", "exploration", "stack_k", "updates"):
+            assert getattr(says, part) == getattr(policy, part), (name, part)
+        learnt = {key: value for key, value in vars(says.algorithm).items() if key not in ACTING}
+        assert learnt == {key: vars(policy.algorithm)[key] for key in learnt}, name
+        assert says.env.reward == policy.env.reward, name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import os
 import re
 import signal
@@ -59,11 +60,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--config", metavar="FILE", help="YAML, or a published training JSON")
     parser.add_argument("--preset", choices=presets(), help="a file of configs/")
     parser.add_argument("--task", choices=list(TASKS), help="environment (default marine)")
-    parser.add_argument("--agent", choices=list(AGENTS), help="algorithm (default AC-IQN)")
+    parser.add_argument(
+        "--agent", choices=list(AGENTS), help="algorithm (default: the preset's, else AC-IQN)"
+    )
     parser.add_argument("--seed", type=int, nargs="+", help="several train one after another")
     add_world_options(
         parser,
-        stages="train and evaluate in this stage instead of the six",
+        stages="train and evaluate in this stage instead of the task's",
         scenario=f"begin a share of the worlds ({SHARE:g}, or scenarios.share) with scenarios",
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
@@ -71,7 +74,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--resume",
         metavar="DIR",
-        help="go on with the run in this folder; takes --device, --no-compile and threads=N, with "
+        help="resume the run in this folder; takes --device, --no-compile and threads=N, with "
         "which the results may no longer be equal to the bit to those of a run never stopped, and "
         "total_steps=N, which trains a finished run longer",
     )
@@ -184,13 +187,16 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     Raises:
         ConfigError: a setting is wrong, or the folder is taken.
     """
-    config, seeds, folder = load_config(
+    load = functools.partial(
+        load_config,
         task=arguments.task,
         agent=arguments.agent,
         preset=arguments.preset,
         path=arguments.config,
-        overrides=[*world_settings(arguments), *arguments.overrides, *_flags(arguments)],
     )
+    own = [*arguments.overrides, *_flags(arguments)]
+    task = load(overrides=own)[0].task  # decides what the number of a stage means
+    config, seeds, folder = load(overrides=[*world_settings(arguments, task), *own])
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")

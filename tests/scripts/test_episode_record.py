@@ -84,7 +84,7 @@ def test_bad_input(tmp_path, refused):
     refused(program.main, recording(checkpoint, tmp_path / "no" / "x.json"), "cannot be written")
     for options, message in (
         (("--episodes", "0"), "give 1 or more"),
-        (("--stage", "7"), "give 1 to 6 for a published stage"),
+        (("--stage", "one"), "give the number of a stage of the task"),
         (("--episodes", "2"), "is one file for 2 episodes: give a folder"),
     ):
         refused(program.main, recording(checkpoint, output, *options), message, status=2)

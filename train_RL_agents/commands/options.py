@@ -8,7 +8,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, build, plain
 from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.schema import TrainConfig
@@ -22,25 +23,39 @@ SETTINGS_HELP = (
 )
 
 
-def stage_of(text: str) -> Stage:
-    """Return the stage that ``--stage`` names.
+def stage_of(text: str) -> Stage | int:
+    """Return the stage that ``--stage`` spells out, or the number of one of the task's own.
 
     Raises:
-        argparse.ArgumentTypeError: it is neither a published one nor four numbers.
+        argparse.ArgumentTypeError: it is neither a number nor four of them.
     """
-    published = {str(i + 1): stage for i, stage in enumerate(PUBLISHED_STAGES)}
-    if text in published:
-        return published[text]
+    if text.isdecimal():
+        return int(text)
     remedy = (
-        f"give 1 to {len(published)} for a published stage, or robots,vortices,buoys,distance such "
-        "as 6,6,4,40"
+        "give the number of a stage of the task, or robots,vortices,buoys,distance such as 6,6,4,40"
     )
     if "," not in text:
-        raise argparse.ArgumentTypeError(f"no published stage is called {text!r}: {remedy}")
+        raise argparse.ArgumentTypeError(f"no stage is called {text!r}: {remedy}")
     try:
         return build(Stage, [float(number) for number in text.split(",")], where="stage")
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{error}: {remedy}") from error
+
+
+def stages_of(given: Sequence[Stage | int], task: str) -> tuple[Stage, ...]:
+    """Return the stages that ``--stage`` names, for a task.
+
+    Raises:
+        ConfigError: the task has no stage of that number.
+    """
+    own = TASKS[task].evaluation_stages
+    for stage in given:
+        if isinstance(stage, int) and not 1 <= stage <= len(own):
+            raise ConfigError(
+                f"stage is {stage}: give 1 to {len(own)} for a stage of the task {task!r}, or "
+                "robots,vortices,buoys,distance such as 6,6,4,40"
+            )
+    return tuple(own[stage - 1] if isinstance(stage, int) else stage for stage in given)
 
 
 def add_world_options(parser: argparse.ArgumentParser, *, stages: str, scenario: str) -> None:
@@ -57,7 +72,7 @@ def add_world_options(parser: argparse.ArgumentParser, *, stages: str, scenario:
         type=stage_of,
         action="append",
         metavar="N",
-        help=f"{stages}: a published stage from 1 to {len(PUBLISHED_STAGES)}, or "
+        help=f"{stages}: the number of a stage of the task's evaluation, from 1, or "
         "robots,vortices,buoys,distance in m such as 6,6,4,40; may be given several times",
     )
     chosen.add_argument(
@@ -74,11 +89,15 @@ def split_settings(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return [argument for argument in arguments if not SETTING.fullmatch(argument)], settings
 
 
-def world_settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the settings of a training that ``--stage`` and ``--scenario`` stand for."""
+def world_settings(arguments: argparse.Namespace, task: str) -> list[str]:
+    """Return the settings of a training that ``--stage`` and ``--scenario`` stand for.
+
+    Raises:
+        ConfigError: the task has no stage of that number.
+    """
     settings = []
     if arguments.stage:
-        rows = [list(plain(stage).values()) for stage in arguments.stage]
+        rows = [list(plain(stage).values()) for stage in stages_of(arguments.stage, task)]
         settings += [f"{section}.stages={rows}" for section in ("curriculum", "evaluation")]
     if arguments.scenario:
         settings += [f"scenarios.set={json.dumps(arguments.scenario)}", f"scenarios.share={SHARE}"]
@@ -94,6 +113,7 @@ def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> Tr
 
     Raises:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
+        ConfigError: the task has no stage of that number.
     """
     changes: dict = {}
     if arguments.settings:
@@ -102,8 +122,6 @@ def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> Tr
             raise ConfigError(f"env is {values!r}: give its keys, such as env.stream.speed=[0,1]")
         changes["env"] = build(type(config.env), values, where="env", base=config.env)
     if arguments.stage:
-        evaluation = dataclasses.replace(
-            config.evaluation, stages=tuple(arguments.stage), episodes=(1,)
-        )
-        changes["evaluation"] = evaluation
+        stages = stages_of(arguments.stage, config.task)
+        changes["evaluation"] = dataclasses.replace(config.evaluation, stages=stages, episodes=(1,))
     return dataclasses.replace(config, **changes)

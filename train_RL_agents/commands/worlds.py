@@ -95,7 +95,7 @@ def worlds_of(
         env, _, others = _of_scenarios(arguments, env_config, options)
         names = [stage.label for stage in env.stages]
     else:
-        given = arguments.stage or kind.evaluation_stages[-1:]
+        given = config.evaluation.stages if arguments.stage else kind.evaluation_stages[-1:]
         stages = [dataclasses.replace(stage, **(changes or {})) for stage in given]
         index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)
         env, others = kind(len(index), stages=stages, config=env_config, **options), []

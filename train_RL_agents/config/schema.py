@@ -1,4 +1,4 @@
-"""The settings of a training run, as frozen dataclasses; `config_files` reads them from files.
+"""The settings of a training run, as frozen dataclasses; `files` reads them from files.
 
 A step is one decision (0.5 s) of one world, summed over all worlds and processes; every budget and
 schedule counts in steps, none in wall-clock time.

@@ -119,7 +119,7 @@ def _rules(rules: dict[str, Any]) -> Table:
         table.add_column(name, justify="right")
     for name, row in rules["classes"].items():
         rule = next(key for key in row if key in ("R13", "R14", "R15", "R17"))
-        cells = (_interval(row[key]) for key in ("S_r", "R8", rule, "total"))
+        cells = (_estimate(row[key], 2) for key in ("S_r", "R8", rule, "total"))
         table.add_row(f"{name} {rule}", str(row["encounters"]), *cells)
     return table
 
@@ -161,11 +161,11 @@ def _safety(results: Sequence[StageResult]) -> Table:
     return table
 
 
-def _estimate(entry: dict[str, Any]) -> str:
-    """Return a number above its interval."""
-    digits = 1 if abs(entry["value"] or 0.0) >= 10.0 else 3
-    low, high = (_number(number, max(digits - 1, 0)) for number in entry["ci95"])
-    return f"{_number(entry['value'], digits)}\n{low}..{high}"
+def _estimate(entry: dict[str, Any], digits: int | None = None) -> str:
+    """Return a number above its interval, with so many digits or as many as suit its size."""
+    suited = 1 if abs(entry["value"] or 0.0) >= 10.0 else 3
+    low, high = (_number(number, digits or suited - 1) for number in entry["ci95"])
+    return f"{_number(entry['value'], digits or suited)}\n{low}..{high}"
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -4,6 +4,7 @@ import functools
 
 import pytest
 
+from marinenav_env.envs.icra2024 import ICRA2024_EXPERIMENTS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from tests.train_RL_agents.policy_samples import table_of
 from train_RL_agents import evaluate, train
@@ -31,10 +32,28 @@ def test_settings_of_the_environment_are_told_from_those_of_a_shield():
     assert settings == ["env.waves.height=0.1"]
 
 
-@pytest.mark.parametrize("text", ["7", "0", "5,0,4", "5,0,4,x", "0,0,0,30", "1.5,0,0,30", ""])
+@pytest.mark.parametrize("text", ["one", "-1", "5,0,4", "5,0,4,x", "0,0,0,30", "1.5,0,0,30", ""])
 def test_stages_that_are_refused(text, refused):
-    message = "give 1 to 6 for a published stage, or robots,vortices"
-    refused(evaluate.parse, [*POLICY, "--stage", text], message, status=2)
+    message = "give the number of a stage of the task, or robots,vortices"
+    refused(evaluate.parse, [*POLICY, f"--stage={text}"], message, status=2)
+
+
+def test_a_number_is_one_of_the_task_s_own_stages(tmp_path, refused):
+    parsed = evaluate.parse([*POLICY, "--stage", "5"])
+    config, _, _ = load_config(task="icra2024", agent="DQN")
+    assert with_world_options(config, parsed).evaluation.stages == ICRA2024_EXPERIMENTS[4:]
+    trained = train.parse(["--task", "icra2024", "--stage", "5"])
+    (curriculum, evaluated) = world_settings(trained, "icra2024")
+    assert curriculum.endswith("[[7, 8, 8, 40.0]]")
+    assert evaluated.endswith("[[7, 8, 8, 40.0]]")
+    for number in ("0", "7"):
+        message = f"stage is {number}: give 1 to 6 for a stage of the task 'marine', or robots,"
+        refused(evaluate.main, [*POLICY, "--stage", number], message)
+        refused(train.main, ["--stage", number, "--output", str(tmp_path / "run")], message)
+    command = ["--task", "icra2024", "--agent", "DQN", "--stage", "6"]
+    message = "stage is 6: give 1 to 5 for a stage of the task 'icra2024'"
+    refused(train.main, [*command, "--output", str(tmp_path / "run")], message)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -63,17 +82,17 @@ def test_they_change_what_is_evaluated(tmp_path):
 
 def test_what_they_mean_to_a_training():
     parsed = train.parse(["--stage", "6,6,4,40", "--stage", "1", "scenarios.offset_m=1"])
-    config, _, _ = load_config(overrides=[*world_settings(parsed), *parsed.overrides])
+    config, _, _ = load_config(overrides=[*world_settings(parsed, "marine"), *parsed.overrides])
     stages = (Stage(6, 6, 4, 40.0), PUBLISHED_STAGES[0])
     assert config.curriculum.stages == config.evaluation.stages == stages
     assert config.scenarios.share == 0.0
     parsed = train.parse(["--scenario", "singles"])
-    config, _, _ = load_config(overrides=world_settings(parsed))
+    config, _, _ = load_config(overrides=world_settings(parsed, "marine"))
     assert (config.scenarios.set, config.scenarios.share) == ("singles", 0.25)
     parsed = train.parse(["--scenario", "HO+o", "scenarios.share=0.5"])
-    config, _, _ = load_config(overrides=[*world_settings(parsed), *parsed.overrides])
+    config, _, _ = load_config(overrides=[*world_settings(parsed, "marine"), *parsed.overrides])
     assert (config.scenarios.set, config.scenarios.share) == ("HO+o", 0.5)
-    (name, _) = world_settings(train.parse(["--scenario", "7"]))
+    (name, _) = world_settings(train.parse(["--scenario", "7"]), "marine")
     assert name == 'scenarios.set="7"'  # a name, where 7 alone is a number
 
 

@@ -221,6 +221,7 @@ def test_names_of_sets_cases_and_files(tmp_path):
 
 
 def test_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(episodes, "DECISION_LIMIT", 20)
     save_policy(tmp_path / "policy.pt", "AC-IQN")
     arguments = ["--checkpoint", str(tmp_path / "policy.pt"), "--scenario", "singles"]
@@ -230,6 +231,8 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert all(row["episodes"] == 2 for row in table["scenarios"])
     assert table["rules"]["score"] == "v1"
     assert len(table["against"]["paired"]) == 9
-    assert "rules, score v1" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "rules, score v1" in printed
+    assert "…" not in printed  # nothing is cut off at 80 columns
     assert evaluate.main(["--checkpoint", str(tmp_path / "policy.pt"), "--scenario", "x"]) == 1
     assert "scenario is 'x'" in capsys.readouterr().err
