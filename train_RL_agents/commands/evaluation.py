@@ -41,19 +41,17 @@ EPISODES = 100
 Results = list[Any] | ScenarioResults
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluatedPolicy(Evaluated):
     """One policy of the command line after its evaluation as deployed.
 
     Attributes:
         agent: the policy.
         act: how it acted, its shield included.
-        shield: what its shield did; None without one.
     """
 
     agent: Agent | Baseline
     act: Policy
-    shield: dict[str, Any] | None
 
     def as_json(self) -> dict[str, Any]:
         """Return the tables as other programs read them."""
@@ -184,7 +182,15 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     if agent.stochastic:
         run(guarded(functools.partial(agent.act, mean=True)), f"{title}, mean actions")
     name = f"{path}, shielded" if shield else path
-    return EvaluatedPolicy(name, config, results, recording, agent, act, shielded)
+    return EvaluatedPolicy(
+        name=name,
+        config=config,
+        results=results,
+        recording=recording,
+        shield=shielded,
+        agent=agent,
+        act=act,
+    )
 
 
 def _read(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -23,12 +24,14 @@ class Evaluated:
         config: of its training.
         results: the evaluation's.
         recording: of the same episodes; empty where none was kept.
+        shield: the settings of its shield, and what that did (`ShieldedPolicy.report`); or None.
     """
 
     name: str
     config: TrainConfig
     results: list[StageResult] | ScenarioResults
     recording: Recording
+    shield: dict[str, Any] | None = None
 
     @property
     def rows(self) -> list[Result]:

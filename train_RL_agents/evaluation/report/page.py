@@ -180,6 +180,9 @@ def _sections(
         ("Separation", chart("separation", charts.separation(policies))),
     ]
     sections[-1] = ("Separation", sections[-1][1] + tables.near_misses(policies))
+    shields = tables.shields(policies)
+    if shields:
+        sections.append(("Shield", shields))
     if isinstance(policies[0].results, ScenarioResults):
         sections[0] = ("Success", sections[0][1] + _folded(tables.ends(policies, single=True)))
         rules = tables.rules(policies) + tables.passing(policies)

@@ -29,6 +29,7 @@ PAIRED = (
 )
 SEEDS = ("training", "seeds", "IQM of success", "its 95% interval", "P(improvement) over the first")
 MACHINES = ("record", "machine", "commit")
+SHIELDS = ("policy", "settings", "decisions", "unsafe as planned", "changed", "without a safe plan")
 RULES = ("policy", "class", "encounters", "S_r", "R8", "rule", "its score", "total")
 
 
@@ -118,6 +119,17 @@ def passing(policies: Sequence[Evaluated]) -> str:
         cells = [estimate(share, 2) for share in shares]
         rows.append((evaluated.name, str(score["encounters"]), *cells))
     return table(PASSING, rows)
+
+
+def shields(policies: Sequence[Evaluated]) -> str:
+    """Return what the shields of those policies that have one did; nothing if none has."""
+    rows = []
+    for evaluated in policies:
+        if did := evaluated.shield:
+            settings = (f"{name} {value}" for name, value in did["settings"].items())
+            shares = (f"{did[name]:.2%}" for name in ("unsafe", "changed", "no_safe_plan"))
+            rows.append((evaluated.name, ", ".join(settings), str(did["decisions"]), *shares))
+    return table(SHIELDS, rows) if rows else ""
 
 
 def provenance(facts: Mapping[str, Any]) -> str:

@@ -2,13 +2,16 @@
 
 Continuous actions are replaced. Of action values, quantiles and probabilities those of the proposed
 and the guarded action are exchanged, so that a planner that takes the best one takes the guarded
-action. Where the shield leaves the policy alone the outputs keep their bits.
+action. A Gaussian becomes that of the guarded mean action, with the least deviation. Where the
+shield leaves the policy alone the outputs, but for that deviation, keep their bits.
 """
+
+import math
 
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.fields import ConfigError
+from train_RL_agents.agents.networks import squash
 from train_RL_agents.config.build import Policy
 from train_RL_agents.policies.shield.acting import check_guarded
 from train_RL_agents.policies.shield.config import ShieldConfig
@@ -42,6 +45,43 @@ class BestAt(nn.Module):
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return indices `[...]`."""
         return self.values(self.network(observation, self.fractions)).argmax(-1)
+
+
+class MeanAction(nn.Module):
+    """A policy: the mean action of a Gaussian network's output."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return actions `[..., A]`."""
+        mu, _ = self.network(observation)
+        return squash(mu)
+
+
+class ShieldedGaussian(nn.Module):
+    """A network of mean and log standard deviation of z, a = (2/pi) atan(z), guarded.
+
+    It acts by the mean: a caller's draw would leave the action that was found safe.
+    """
+
+    def __init__(self, shield: Shield, network: nn.Module) -> None:
+        super().__init__()
+        self.shield, self.network = shield, network
+        self.least_log_std = -20.0  # the network's own bound
+        self.inside = 1.0 - 1e-6  # z is infinite at 1
+
+    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the means `[B, A]` of guarded actions, and the least deviation."""
+        looked = self.shield.look(observation)
+        mu, log_std = self.network(looked.seen)
+        proposed = squash(mu)
+        action = self.shield.guard(looked, proposed).action
+        inside = action.clamp(-self.inside, self.inside)
+        guarded = torch.tan(0.5 * math.pi * inside)
+        changed = (action != proposed).any(-1, keepdim=True)
+        return torch.where(changed, guarded, mu), torch.full_like(log_std, self.least_log_std)
 
 
 class ShieldedActor(nn.Module):
@@ -117,21 +157,20 @@ def shielded_network(
         rollout: `TorchRollout` to be scripted.
 
     Raises:
-        ConfigError: the shield cannot guard the policy, or reach its actions.
+        ConfigError: the shield cannot guard the policy.
     """
     agent, env = policy.agent, check_guarded(policy.config)
-    if agent.stochastic:
-        raise ConfigError(
-            f"shield is given: {agent.name} draws its action outside the exported network, where "
-            "no shield reaches; leave it out, or act through evaluate.py --shield"
-        )
     values, others = agent.action_values(), list(agent.actor_inputs().values())
     module: nn.Module
-    if values is None:
+    if agent.stochastic:
+        acting = MeanAction(network)
+        guard = Shield(acting, env, config, discrete=False, rollout=rollout)
+        module = ShieldedGaussian(guard, network)
+    elif values is None:
         module = ShieldedActor(Shield(network, env, config, discrete=False, rollout=rollout))
     else:
-        acting = BestAt(network, values, others[0]) if others else Best(network, values)
-        shield = Shield(acting, env, config, discrete=True, rollout=rollout)
+        best = BestAt(network, values, others[0]) if others else Best(network, values)
+        shield = Shield(best, env, config, discrete=True, rollout=rollout)
         kind = ShieldedQuantiles if others else ShieldedValues
         module = kind(shield, network, values, values.axis)
     return module.to(next(network.parameters()).dtype).eval().requires_grad_(False)

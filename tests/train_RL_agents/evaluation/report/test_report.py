@@ -256,6 +256,23 @@ def test_one_command_writes_the_page_of_several_policies(tmp_path, capsys):
     told = json.loads((tmp_path / "table.json").read_text())["policies"]
     assert [one["checkpoint"] for one in told] == data_of(text)["policies"]
     assert "seed of the episodes" in Reader(text).cells
+    assert "Shield" not in re.findall("<h2>(.*?)</h2>", text)
+
+
+def test_the_page_says_what_a_shield_did(tmp_path):
+    command = ["--checkpoint", "baseline:goal-straight", "--scenario", "imazu-01"]
+    command += ["--episodes", "2", "--json", str(tmp_path / "table.json")]
+    command += ["--shield", "margin_m=0.4"]
+    assert evaluate.main([*command, "--report", str(tmp_path / "report")]) == 0
+    cells = Reader((tmp_path / "report" / PAGE).read_text()).cells
+    did = json.loads((tmp_path / "table.json").read_text())["shield"]
+    place = cells.index("without a safe plan")
+    name, settings, decisions, unsafe, changed, none_safe = cells[place + 1 : place + 7]
+    assert name == "baseline:goal-straight, shielded"
+    assert "margin_m 0.4" in settings
+    assert int(decisions) == did["decisions"] > 0
+    shares = [did[key] for key in ("unsafe", "changed", "no_safe_plan")]
+    assert [unsafe, changed, none_safe] == [f"{share:.2%}" for share in shares]
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path, refused, monkeypatch):
