@@ -107,7 +107,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     parser = Parser(description=__doc__.partition("\n")[0])
     parser.add_argument("--checkpoint", nargs="+", required=True, metavar="PATH")
-    parser.add_argument("--stage", default="6", metavar="N", help="as evaluate.py's (default 6)")
+    parser.add_argument("--stage", default="6", metavar="N", help="of the task marine (default 6)")
     parser.add_argument(
         "--episodes", type=int, default=300, metavar="N", help="per level (default %(default)s)"
     )

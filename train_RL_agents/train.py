@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import os
 import re
 import signal
@@ -21,7 +20,13 @@ from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands.options import SHARE, add_world_options, world_settings
 from train_RL_agents.commands.parser import Parser
-from train_RL_agents.config.files import config_of_file, load_config, presets, with_overrides
+from train_RL_agents.config.files import (
+    config_of_file,
+    load_config,
+    presets,
+    task_named,
+    with_overrides,
+)
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import keep_freed_memory, return_freed_memory
@@ -187,16 +192,12 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     Raises:
         ConfigError: a setting is wrong, or the folder is taken.
     """
-    load = functools.partial(
-        load_config,
-        task=arguments.task,
-        agent=arguments.agent,
-        preset=arguments.preset,
-        path=arguments.config,
-    )
     own = [*arguments.overrides, *_flags(arguments)]
-    task = load(overrides=own)[0].task  # decides what the number of a stage means
-    config, seeds, folder = load(overrides=[*world_settings(arguments, task), *own])
+    sources = {"task": arguments.task, "preset": arguments.preset, "path": arguments.config}
+    task = task_named(**sources, overrides=own)  # decides what the number of a stage means
+    config, seeds, folder = load_config(
+        **sources, agent=arguments.agent, overrides=[*world_settings(arguments, task), *own]
+    )
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")

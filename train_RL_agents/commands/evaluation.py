@@ -30,6 +30,7 @@ from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.shield.acting import (
     ShieldedPolicy,
     describe_report,
+    has_shield_inside,
     settings_in,
     shield_agent,
 )
@@ -179,7 +180,7 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     recording = Recording()
     act = guarded(agent.act)
     results, shielded = run(act, title, recording if arguments.report else None)
-    if agent.stochastic:
+    if agent.stochastic and not has_shield_inside(agent):  # such a file acts by its mean
         run(guarded(functools.partial(agent.act, mean=True)), f"{title}, mean actions")
     name = f"{path}, shielded" if shield else path
     return EvaluatedPolicy(

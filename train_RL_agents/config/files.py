@@ -72,11 +72,7 @@ def load_config(
     Raises:
         ConfigError: a file is missing or damaged, a key unknown, or a value wrong.
     """
-    named = {}
-    if preset is not None:
-        named[f"preset {preset}"] = _read(_preset_file(preset))
-    if path is not None:
-        named[str(path)] = _read(Path(path))
+    named = _named_layers(preset, path)
     layers = [*named.values(), read_overrides(overrides)]
     for key, option in {"agent": agent, "task": task}.items():
         given = layers[-1].get(key, option)
@@ -88,6 +84,34 @@ def load_config(
         for where, layer in named.items():
             _check_alone(where, layer, agent, task)
         raise
+
+
+def task_named(
+    *,
+    task: str | None = None,
+    preset: str | None = None,
+    path: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> str:
+    """Return the name of the task that `load_config` takes from the same arguments.
+
+    Raises:
+        ConfigError: a file is missing or damaged, or there is no such task.
+    """
+    layers = [*_named_layers(preset, path).values(), read_overrides(overrides)]
+    name = task or _last(layers, "task", TrainConfig.task)
+    _check_names(TrainConfig.agent, name)
+    return name
+
+
+def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict[str, Any]]:
+    """Return what a preset and a file hold, by their names in messages."""
+    named = {}
+    if preset is not None:
+        named[f"preset {preset}"] = _read(_preset_file(preset))
+    if path is not None:
+        named[str(path)] = _read(Path(path))
+    return named
 
 
 def _merged(
@@ -285,6 +309,8 @@ def _from_published(values: Mapping[str, Any]) -> dict[str, Any]:
     }
     result: dict[str, Any] = {new: values[old] for old, new in names.items() if old in values}
     result["algorithm"] = {"encoder": "published"}
+    if values.get("agent_type") == "IQN":
+        result["algorithm"]["kappa"] = 1.0
     result["curriculum"] = {"hull_margin": 0.0}
     evaluation: dict[str, Any] = {}
     if "eval_freq" in values:

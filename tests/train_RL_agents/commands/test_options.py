@@ -96,5 +96,19 @@ def test_what_they_mean_to_a_training():
     assert name == 'scenarios.set="7"'  # a name, where 7 alone is a number
 
 
+def test_settings_of_a_training_may_count_its_stages(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(train, "start_in", lambda _, configs, __: found.extend(configs))
+    start = ["--output", str(tmp_path / "run"), "--stage", "1"]
+    more = ["--stage", "2", "curriculum.mode=sequential", "curriculum.starts=[0,1000]"]
+    assert train.main([*start, *more, "evaluation.episodes=[10,20]"]) == 0
+    assert train.main([*start, "--task", "icra2024", "--agent", "DQN"]) == 0
+    first, second = found
+    assert first.evaluation.episodes == (10, 20)
+    assert first.curriculum.starts == (0, 1000)
+    assert first.curriculum.stages == PUBLISHED_STAGES[:2]
+    assert second.curriculum.stages == ICRA2024_EXPERIMENTS[:1]
+
+
 def test_a_resumed_run_takes_none(refused):
     refused(train.parse, ["--resume", "run", "--stage", "1"], "--resume takes no --stage", status=2)

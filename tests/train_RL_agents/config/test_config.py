@@ -119,6 +119,7 @@ def test_published_training_file(tmp_path):
     assert (last.robots, last.vortices, last.buoys, last.min_distance_m) == (5, 4, 2, 40.0)
     assert config.evaluation.episodes_per_stage == (10, 0, 5)
     assert config.evaluation.stages[2].buoys == 4
+    assert (config.algorithm.kappa, config.algorithm.encoder) == (1.0, "published")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,11 @@ class ShieldedPolicy:
         return {"settings": plain(self.config), **counted}
 
 
+def has_shield_inside(agent: Actor) -> bool:
+    """Whether a policy is an export with a shield."""
+    return getattr(getattr(agent, "actor", None), "shielded", False)
+
+
 def shield_agent(
     agent: Actor,
     config: TrainConfig,
@@ -103,7 +108,7 @@ def shield_agent(
             of another task; its vessels can look as small as a buoy; or it is an export with a
             shield inside.
     """
-    if getattr(getattr(agent, "actor", None), "shielded", False):
+    if has_shield_inside(agent):
         raise ConfigError("shield is given: the policy has one inside already, leave it out")
     env = check_guarded(config)
     return ShieldedPolicy(act, env, shield, discrete=agent.discrete, device=agent.device)

@@ -116,3 +116,6 @@ def test_evaluate_takes_the_file(tmp_path, capsys, refused, short_evaluations):
         assert row["success"] == other["success"]
         assert row["mean_time_s"] == other["mean_time_s"]
     refused(evaluate.main, [*arguments, "--shield"], "has one inside already")
+    file = exported(save_policy(tmp_path / "sac.pt", "SAC"))
+    assert evaluate.main(["--checkpoint", str(file), "--episodes", "1", "--stage", "1"]) == 0
+    assert "mean actions" not in capsys.readouterr().out  # it acts by them already
