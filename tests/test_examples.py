@@ -25,7 +25,7 @@ SAYS = {
 @pytest.mark.parametrize("name", TINY)
 def test_an_example_runs(name):
     if name in LIBRARY:
-        pytest.importorskip(LIBRARY[name], reason="an extra: pip install marinenav[adapters]")
+        pytest.importorskip(LIBRARY[name], reason="an extra: pip install '.[adapters]'")
     assert len((FOLDER / name).read_text().splitlines()) < 80
     said = run_python(ROOT, FOLDER / name, *TINY[name])
     assert re.search(SAYS[name], said, re.MULTILINE), said
