@@ -65,7 +65,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         nargs="*",
         metavar="KEY=VALUE",
         help="put a shield inside, with these settings where given (docs/shield.md); the file is "
-        "called as without; TorchScript only",
+        "called as without",
     )
     return parser.parse_args(arguments)
 
@@ -89,12 +89,8 @@ def export(
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ExportError: the policy is an export already, or the format cannot hold it, or the file
             cannot be written, or its network does not give what the checkpoint gives.
-        ConfigError: the shield cannot guard the policy, or not in this format.
+        ConfigError: the shield cannot guard the policy.
     """
-    if shield is not None and not form.scripted:
-        raise ConfigError(
-            "shield is given: torch cannot write its plans as ONNX; use --format torchscript"
-        )
     if output.is_dir():
         raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
     policy = read_policy(checkpoint)

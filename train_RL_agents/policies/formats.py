@@ -31,7 +31,6 @@ class Format(NamedTuple):
             observation's, and a description.
         read: a function that calls the network of a file's content, likewise.
         parts: tensors that an observation has to have; None takes any number.
-        scripted: whether the file holds TorchScript, which can hold a shield.
     """
 
     suffix: str
@@ -40,7 +39,6 @@ class Format(NamedTuple):
     write: Callable[[nn.Module, Sequence[Tensor], int, Mapping[str, Any]], bytes]
     read: Callable[[bytes, int], Callable[[Sequence[Tensor]], list[Tensor]]]
     parts: int | None = None
-    scripted: bool = False
 
 
 def write_torchscript(
@@ -105,7 +103,9 @@ def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[T
     """Return a function that calls the network of an ONNX file by onnxruntime, on the CPU."""
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.enable_mem_reuse = False  # to plan it takes a shield's thousands of nodes 15 s
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     names = [entry.name for entry in session.get_inputs()]
 
     def run(inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -118,7 +118,7 @@ def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[T
 
 FORMATS = {
     "torchscript": Format(
-        ".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, 3, True
+        ".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, 3
     ),
     # float32: onnxruntime has no arctangent in float64, and accelerators rarely have either.
     "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx),

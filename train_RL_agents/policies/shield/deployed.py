@@ -70,7 +70,7 @@ class ShieldedGaussian(nn.Module):
         super().__init__()
         self.shield, self.network = shield, network
         self.least_log_std = -20.0  # the network's own bound
-        self.inside = 1.0 - 1e-6  # z is infinite at 1
+        self.inside = 1.0 - 2.0**-11  # z is infinite at 1, and float32 has to resolve it
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the means `[B, A]` of guarded actions, and the least deviation."""
@@ -81,7 +81,8 @@ class ShieldedGaussian(nn.Module):
         inside = action.clamp(-self.inside, self.inside)
         guarded = torch.tan(0.5 * math.pi * inside)
         changed = (action != proposed).any(-1, keepdim=True)
-        return torch.where(changed, guarded, mu), torch.full_like(log_std, self.least_log_std)
+        # From the network's output: what is made anew has a fixed batch in an ONNX file.
+        return torch.where(changed, guarded, mu), 0.0 * log_std + self.least_log_std
 
 
 class ShieldedActor(nn.Module):
@@ -134,11 +135,11 @@ class ShieldedQuantiles(nn.Module):
 def exchanged(outputs: Tensor, first: Tensor, second: Tensor, axis: int) -> Tensor:
     """Return outputs `[B, ...]` with the entries of two actions `[B]` exchanged along an axis."""
     count = outputs.shape[axis]
-    actions = torch.arange(count, device=outputs.device).expand(outputs.shape[0], count)
-    first, second = first.unsqueeze(-1), second.unsqueeze(-1)
+    actions = torch.arange(count, device=outputs.device)
+    first, second = first.unsqueeze(-1), second.unsqueeze(-1)  # [B, 1]
     order = torch.where(actions == first, second, torch.where(actions == second, first, actions))
     shape = [1] * outputs.dim()
-    shape[0], shape[axis] = outputs.shape[0], count
+    shape[0], shape[axis] = -1, count  # an extent that is read has a fixed batch in an ONNX file
     return outputs.gather(axis, order.view(shape).expand_as(outputs))
 
 

@@ -103,7 +103,7 @@ def observe(
     at = scene.position + scene.velocity * seconds  # [2, 1, N, K]
     x, y = to_body(at[0] - motion.x.unsqueeze(-1), at[1] - motion.y.unsqueeze(-1), cos, sin)
     vx, vy = to_body(scene.velocity[0], scene.velocity[1], cos, sin)
-    distance = torch.hypot(x, y)  # [P, N, K]
+    distance = length(x, y)  # [P, N, K]
     nearness = (1.0 - closer / distance.clamp(min=1e-3)).clamp(min=0.0)
     radius = scene.seen_radius.expand_as(x)
     objects = torch.stack((x * nearness, y * nearness, vx, vy, radius), -1)  # [P, N, K, 5]
@@ -113,6 +113,11 @@ def observe(
     mask = mask.gather(-1, order)
     objects = objects.gather(-2, order.unsqueeze(-1).expand(-1, -1, -1, 5)) * mask.unsqueeze(-1)
     return torch.stack(own, -1), objects, mask
+
+
+def length(x: Tensor, y: Tensor) -> Tensor:
+    """Return the length of (x, y); ONNX has no `torch.hypot`."""
+    return (x.square() + y.square()).sqrt()
 
 
 def to_body(x: Tensor, y: Tensor, cos: Tensor, sin: Tensor) -> list[Tensor]:

@@ -135,8 +135,9 @@ class Shield(nn.Module):
             predicted.index_select(1, rows),
             remaining.index_select(1, rows),
         )
+        guarded = own_action.index_copy(0, rows, action)
         return Guarded(
-            own_action.index_copy(0, rows, action).reshape(proposed.shape),
+            guarded if proposed.dim() > 1 else guarded[:, 0],
             proposed,
             predicted[0],
             predicted[0].index_copy(0, rows, clearance),

@@ -13,6 +13,7 @@ from marinenav_env.config import EnvConfig
 from train_RL_agents.policies.shield.scene import (
     Scene,
     clearances,
+    length,
     observe,
     scene_of,
     start,
@@ -81,7 +82,7 @@ class TorchRollout(nn.Module):
 
     def goal_distance_of(self, scene: Scene, x: Tensor, y: Tensor) -> Tensor:
         """Return the distance `[P, N]` from positions to the goals."""
-        return torch.hypot(scene.goal[0] - x, scene.goal[1] - y)
+        return length(scene.goal[0] - x, scene.goal[1] - y)
 
     def rates_of(self, action: Tensor) -> Tensor:
         """Return the thrust rates `[2, P, N]` of actions `[P, N, A]`, N/s."""
