@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
-from train_RL_agents.agents.base import PROTOTYPE, Agent, AgentConfig
+from train_RL_agents.agents.base import PROTOTYPE, Agent, ReplayAgentConfig
 from train_RL_agents.agents.networks import (
     Critic,
     DeterministicActor,
@@ -19,7 +19,7 @@ from train_RL_agents.agents.networks import (
 
 
 @dataclass(frozen=True)
-class ActorCriticConfig(AgentConfig):
+class ActorCriticConfig(ReplayAgentConfig):
     """Settings of an agent with an actor beside its critics."""
 
     actor_learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)

@@ -44,13 +44,7 @@ class AgentConfig(Settings):
     learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
     """Adam's rate for the value networks."""
     gamma: float = setting(0.99, unit="1/decision", source=PUBLISHED, low=0.0, high=1.0)
-    """Discount of a decision; the replay turns it into the batch's `discount`."""
-    n_step: int = setting(5, unit="decisions", source=MEASURED, low=1)
-    """Length of the return; the replay computes it."""
-    prioritized: bool = setting(False, unit="-", source=PUBLISHED)
-    """Sample by priority; `update` then returns the new priorities."""
-    polyak: float = setting(0.01, unit="1/update", source=PROTOTYPE, low=0.0, high=1.0)
-    """Share of the networks that enters their targets at every update."""
+    """Discount of a decision; a replay turns it into the batch's `discount`."""
     acting_average: float = setting(1e-3, unit="1/update", source=MEASURED, low=0.0, high=1.0)
     """Act as deployed with an exponential average of the acting network, which takes this share of
     the learned one at every update; 0 acts with the learned network itself."""
@@ -100,6 +94,18 @@ class AgentConfig(Settings):
             )
 
 
+@dataclass(frozen=True)
+class ReplayAgentConfig(AgentConfig):
+    """Settings of an algorithm that learns from a replay of transitions."""
+
+    n_step: int = setting(5, unit="decisions", source=MEASURED, low=1)
+    """Length of the return; the replay computes it."""
+    prioritized: bool = setting(False, unit="-", source=PUBLISHED)
+    """Sample by priority; `update` then returns the new priorities."""
+    polyak: float = setting(0.01, unit="1/update", source=PROTOTYPE, low=0.0, high=1.0)
+    """Share of the networks that enters their targets at every update."""
+
+
 class Agent(nn.Module, abc.ABC):
     """One algorithm: networks, acting, and one gradient update at a time.
 
@@ -122,6 +128,7 @@ class Agent(nn.Module, abc.ABC):
 
     name: str
     discrete: ClassVar[bool]
+    on_policy: ClassVar[bool] = False  # learns from fresh decisions, not from a replay
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
     actor_outputs: ClassVar[dict[str, str]] = {
         "action": "action in (-1, 1), as `actions` describes it"
@@ -262,7 +269,7 @@ class Agent(nn.Module, abc.ABC):
         return action if self.discrete else action.to(observation[0].dtype)
 
     @abc.abstractmethod
-    def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def objectives(self, batch: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Return the loss `[]` of each group of `register_learners`, and metrics for the log.
 
         The metrics are detached: scalars `[]`, and `priority` `[B]` if the replay is prioritised.
@@ -337,11 +344,12 @@ class Agent(nn.Module, abc.ABC):
         halves = [part.chunk(2) for part in encoder.inputs(both)]
         return tuple(now for now, _ in halves), tuple(following for _, following in halves)
 
-    def update(self, batch: Batch) -> dict[str, Tensor]:
+    def update(self, batch: Any) -> dict[str, Tensor]:
         """Do one gradient update.
 
         Args:
-            batch: transitions `[B, ...]` on the agent's device.
+            batch: transitions `[B, ...]` on the agent's device, a `Batch` from a replay or a
+                `FreshBatch`.
 
         Returns:
             Detached metrics on the device: scalars `[]`, and `priority` `[B]` if prioritised.
@@ -360,7 +368,8 @@ class Agent(nn.Module, abc.ABC):
         self.optimizer.zero_grad(set_to_none=True)
         if self._targets:
             with torch.no_grad():
-                torch._foreach_lerp_(self._targets, self._sources, self.config.polyak)
+                polyak = cast("ReplayAgentConfig", self.config).polyak
+                torch._foreach_lerp_(self._targets, self._sources, polyak)
         if self.average is not None:
             with torch.no_grad():
                 averages: list[Tensor] = list(self.average.parameters())

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
-from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, AgentConfig
+from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, ReplayAgentConfig
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import OwnValues, QNetwork
 
 
 @dataclass(frozen=True)
-class DQNConfig(AgentConfig):
+class DQNConfig(ReplayAgentConfig):
     """Settings of DQN."""
 
     double: bool = setting(False, unit="-", source=PUBLISHED)

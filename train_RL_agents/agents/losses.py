@@ -139,3 +139,20 @@ def temperature(log_alpha: Tensor, log_prob: Tensor, target_entropy: float) -> T
         target_entropy: in nats; minus the number of action dimensions by default.
     """
     return -log_alpha * (log_prob.mean() + target_entropy)
+
+
+def clipped_policy(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
+    """Return minus the clipped surrogate of PPO (Schulman et al. 2017, eq. 7).
+
+    -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) with r = exp(log_ratio).
+
+    Args:
+        log_ratio: of an action's probability now to that when it was drawn, `[B]`.
+        advantage: A, `[B]`.
+        clip: epsilon.
+
+    Returns:
+        `[B]`.
+    """
+    ratio = log_ratio.exp()
+    return -torch.minimum(ratio * advantage, ratio.clamp(1.0 - clip, 1.0 + clip) * advantage)

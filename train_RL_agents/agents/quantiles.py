@@ -17,13 +17,13 @@ from marinenav_env.envs.spec import (
     TwoListSpec,
 )
 from marinenav_env.fields import ConfigError, setting
-from train_RL_agents.agents.base import CHOICE, PUBLISHED, AgentConfig
+from train_RL_agents.agents.base import CHOICE, PUBLISHED, ReplayAgentConfig
 
 CALM_DISTANCE = 10.0  # m, published surface distance from which the adaptive risk level is 1
 
 
 @dataclass(frozen=True)
-class QuantileConfig(AgentConfig):
+class QuantileConfig(ReplayAgentConfig):
     """Settings of an agent that learns quantiles of the return."""
 
     n_taus: int = setting(8, unit="-", source=PUBLISHED, low=1, high=4096)

@@ -19,7 +19,7 @@ from torch.nn import functional
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import ConfigError, setting
 from train_RL_agents.agents import losses
-from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
+from train_RL_agents.agents.base import CHOICE, Agent, ReplayAgentConfig
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import Encoder
 from train_RL_agents.agents.networks import EncodedNetwork, ExpectedValues
@@ -28,7 +28,7 @@ HESSEL = "Hessel et al. 2018, table 1"
 
 
 @dataclass(frozen=True)
-class RainbowConfig(AgentConfig):
+class RainbowConfig(ReplayAgentConfig):
     """Settings of Rainbow.
 
     The support covers the discounted returns of this task. At full speed (1.6 m of progress a

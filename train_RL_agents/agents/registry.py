@@ -7,9 +7,13 @@ from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.ddpg import DDPG
 from train_RL_agents.agents.dqn import DQN
 from train_RL_agents.agents.iqn import IQN
+from train_RL_agents.agents.ppo import PPO
 from train_RL_agents.agents.rainbow import Rainbow
 from train_RL_agents.agents.sac import SAC
 
-AGENTS: dict[str, type[Agent]] = {
+REPLAY_AGENTS: dict[str, type[Agent]] = {
     agent.name: agent for agent in (ACIQN, IQN, DQN, Rainbow, DDPG, SAC)
 }
+"""Those that learn from a replay."""
+AGENTS: dict[str, type[Agent]] = {**REPLAY_AGENTS, PPO.name: PPO}
+"""All of them."""

@@ -117,9 +117,7 @@ def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[T
 
 
 FORMATS = {
-    "torchscript": Format(
-        ".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, 3
-    ),
+    "torchscript": Format(".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, 3),
     # float32: onnxruntime has no arctangent in float64, and accelerators rarely have either.
     "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx),
 }

@@ -88,7 +88,7 @@ class Counters(Settings):
             settings: of the updates.
 
         Returns:
-            Number of updates that the samples per insert ask for now.
+            Number of updates that the samples per insert ask for now; who does them counts them.
         """
         self.step += steps
         self.iteration += 1
@@ -99,7 +99,6 @@ class Counters(Settings):
         self.update_debt += settings.samples_per_insert * self.robot_rate / settings.batch_size
         due = int(self.update_debt)
         self.update_debt -= due
-        self.updates += due
         return due
 
     def close_interval(self, robot_steps: float, processes: int, coming: float) -> None:

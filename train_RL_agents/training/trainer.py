@@ -17,6 +17,7 @@ import yaml
 from marinenav_env.envs.scenes import SceneStage
 from marinenav_env.fields import build, plain
 from marinenav_env.files import write_json
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
@@ -32,6 +33,8 @@ from train_RL_agents.training.counters import Counters, DivergedRunError, Interr
 from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.training.learner import Learner
+from train_RL_agents.training.on_policy import OnPolicyLearner
+from train_RL_agents.training.replay_learner import ReplayLearner
 
 ASK_EVERY = 8
 """Iterations between two questions to the other processes whether one of them was asked to stop:
@@ -64,7 +67,8 @@ class TorchRLTrainer:
         self.processes = processes or Processes()
         self.schedules = Schedules(config)
         self.schedules.curriculum.check_worlds(config.worlds * self.processes.size)
-        self.learner = Learner(config, device, self.processes)
+        kind = OnPolicyLearner if AGENTS[config.agent].on_policy else ReplayLearner
+        self.learner: Learner = kind(config, device, self.processes)
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
         self.counters.robot_rate = self._robots_placed()
@@ -157,7 +161,8 @@ class TorchRLTrainer:
         """Take one decision in every world, and do the updates that are due."""
         self.follow_schedules()
         self.learner.collect()
-        self.learner.learn(self.counters.advance(self.steps_per_iteration, self.config.updates))
+        due = self.counters.advance(self.steps_per_iteration, self.config.updates)
+        self.counters.updates += self.learner.learn(due)
 
     def follow_schedules(self) -> None:
         """Set what depends on the step: exploration, learning rates, beta, stages."""

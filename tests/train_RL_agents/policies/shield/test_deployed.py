@@ -92,7 +92,7 @@ def test_an_onnx_file_gives_what_the_scripted_one_gives(name, tmp_path, capsys):
     short = ("margin_m=0.5", "horizon_s=1", "hold_s=0.5")  # fewer operators
     output = export_policy(path, "onnx", "--shield", *short)
     assert "shielded, onnx" in capsys.readouterr().out
-    agent, config = load_policy(path)
+    agent, _ = load_policy(path)
     scripted = read_policy(exported(path, *short)).agent.actor.module
     observation = random_situations(60)
     taus = [value.expand(60, -1).double() for value in agent.actor_inputs().values()]
