@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from marinenav_env.config import EnvConfig
@@ -19,6 +21,7 @@ from marinenav_env.envs.spec import (
 )
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
+from train_RL_agents.agents.ppo import FreshBatch
 from train_RL_agents.agents.registry import AGENTS
 
 MARINE = marine_spec(EnvConfig(), discrete=False).observation
@@ -66,8 +69,19 @@ def without_scale(network: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: value for name, value in state.items() if "input_scale" not in name}
 
 
-def random_batch(agent: Agent, size: int) -> Batch:
+def random_fresh_batch(agent: Agent, size: int) -> FreshBatch:
+    """Return a batch `[size]` that an on-policy agent can learn from."""
+    observation = random_observation(size, spec=agent.spec.observation)
+    inputs = agent.policy_network.encoder.inputs(tuple(observation))
+    drawn, log_probability, value = agent.draw(inputs)
+    moved = log_probability + 0.1 * torch.randn(size)
+    return FreshBatch(inputs, drawn, moved, torch.randn(size), value + torch.randn(size))
+
+
+def random_batch(agent: Agent, size: int) -> Any:
     """Return a batch `[size]` that `agent` can learn from."""
+    if agent.on_policy:
+        return random_fresh_batch(agent, size)
     if agent.discrete:
         action = torch.randint(0, agent.actions, (size,))
     else:
@@ -91,4 +105,7 @@ def make_agent(name: str, *, spec: EnvSpec | None = None, **settings: object) ->
     torch.manual_seed(0)
     kind = AGENTS[name]
     config = kind.Config(**{"autocast": False, "acting_average": 0.0, **settings})
-    return kind(config, spec or spec_for(name))
+    agent = kind(config, spec or spec_for(name))
+    if agent.on_policy:
+        agent.settled.fill_(1.0)  # as after its first rounds: the actor learns too
+    return agent

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from train_RL_agents import train
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.reductions import reduce
@@ -29,6 +30,11 @@ SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episo
 SMALL += ["updates.warmup_transitions=0"]
 """Settings of a learner alone."""
 CPU = torch.device("cpu")
+
+
+def every_decision(agent):
+    """Return settings with which an agent learns after each decision of all worlds."""
+    return ["algorithm.turns=1"] if AGENTS[agent].on_policy else []
 
 
 class Silent(Processes):

@@ -1,4 +1,4 @@
-"""A loop that learns CartPole or Pendulum, whose best returns are known, with the own replay."""
+"""Loops that learn CartPole or Pendulum, whose best returns are known, with a replay or without."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.replay.buffer import DeviceReplay
 from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout
+from train_RL_agents.training.rollout import Rollout
 
 FIRST_UPDATE = 500
 """Transitions stored before the first update."""
@@ -78,4 +79,31 @@ def learn(kind: type[ClassicEnv], agent: Agent, plan: Plan, goal: float) -> floa
             best = max(best, mean_return(kind, agent))
             if best >= goal:
                 break
+    return best
+
+
+def learn_fresh(kind: type[ClassicEnv], agent: Agent, goal: float) -> float:
+    """Collect and learn from the latest decisions alone; arguments and result as `learn`."""
+    env, encoder = kind(64), agent.policy_network.encoder
+    stepper = Stepper(env)
+    stepper.reset()
+    rollout = Rollout(agent.config.turns, encoder.inputs(tuple(stepper.now.obs)), agent.actions)
+    agent.settled.fill_(1.0)
+    best = -math.inf
+    for _ in range(150):
+        for _ in range(rollout.turns):
+            inputs = encoder.inputs(tuple(stepper.now.obs))
+            drawn = agent.draw(inputs)
+            following = stepper.step(drawn[0].clamp(-1.0, 1.0))
+            following.reward.mul_(0.1)
+            rollout.store(inputs, drawn, following)
+            stepper.advance()
+        with torch.no_grad():
+            value = agent.value(encoder.inputs(tuple(stepper.now.obs)))
+        rollout.judge(value, agent.config.gamma, agent.config.trace)
+        for _ in range(20):
+            agent.update(rollout.sample(1024))
+        best = max(best, mean_return(kind, agent))
+        if best >= goal:
+            break
     return best

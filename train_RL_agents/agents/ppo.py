@@ -124,22 +124,30 @@ class PPO(Agent):
         Returns:
             The action as drawn `[..., A]`, its log-probability and the value `[...]`.
         """
-        mean = self.policy.act(self.policy.encoder.layers(inputs))  # [..., A]
+        mean = self._mean(inputs)
         drawn = torch.addcmul(mean, self.log_deviation.exp(), torch.randn_like(mean))
         return drawn, self._log_probability(mean, drawn), self.value(inputs)
 
     def value(self, inputs: Any) -> Tensor:
         """Return the value `[...]` of the present policy, a return."""
         network = self.value_network
-        value = network.head(network.encoder.layers(inputs)).squeeze(-1)
+        features = network.encoder.layers(inputs)  # [..., F]
+        with self.precision(network):
+            value = network.head(features).squeeze(-1)
         return value * self.config.value_scale
+
+    def _mean(self, inputs: Any) -> Tensor:
+        """Return the actor's action `[..., A]`."""
+        features = self.policy.encoder.layers(inputs)  # [..., F]
+        with self.precision(self.policy):
+            return self.policy.act(features)
 
     def objectives(self, batch: FreshBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared error of the value; the clipped objective of the actor.
 
         Until `settled` is 1 the actor's is 0, so that Adam leaves it where it is.
         """
-        mean = self.policy.act(self.policy.encoder.layers(batch.inputs))  # [B, A]
+        mean = self._mean(batch.inputs)  # [B, A]
         change = self._log_probability(mean, batch.drawn) - batch.log_probability  # [B]
         gain = losses.clipped_policy(change, batch.advantage, self.config.clip)  # [B]
         error = (self.value(batch.inputs) - batch.target) / self.config.value_scale  # [B]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import reprlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, build, convert, nearest, plain, require
 from marinenav_env.files import read_parsed
+from train_RL_agents.agents.base import AgentConfig, ReplayAgentConfig
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
@@ -121,7 +123,7 @@ def _merged(
     name = agent or _last(layers, "agent", TrainConfig.agent)
     task = task or _last(layers, "task", TrainConfig.task)
     _check_names(name, task)
-    base = [] if any(map(_is_complete, layers)) else _task_layers(task)
+    base = [] if any(map(_is_complete, layers)) else _task_layers(task, name)
     layers = [*base, _read(_agent_file(name)), *layers]
     _check_sections(layers)
     values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
@@ -232,10 +234,22 @@ def _is_complete(values: Mapping[str, Any]) -> bool:
     return {*KEYS_OF_A_RUN} <= values.keys()
 
 
-def _task_layers(name: str) -> list[dict[str, Any]]:
-    """Return the settings that trainings in a task need, if it has a file of them."""
+def _task_layers(name: str, agent: str) -> list[dict[str, Any]]:
+    """Return the settings that trainings in a task need, if it has a file of them.
+
+    Those of a replay are left out for an agent that has none.
+    """
     path = CONFIGS / f"{name}.yaml"
-    return [_read(path)] if path.is_file() else []
+    if not path.is_file():
+        return []
+    values = _read(path)
+    if AGENTS[agent].on_policy and isinstance(values.get("algorithm"), dict):
+        of_a_replay = {f.name for f in fields(ReplayAgentConfig)} - {
+            f.name for f in fields(AgentConfig)
+        }
+        kept = {k: v for k, v in values["algorithm"].items() if k not in of_a_replay}
+        values = {**values, "algorithm": kept}
+    return [values]
 
 
 def _agent_file(name: str) -> Path:

@@ -67,8 +67,7 @@ class TorchRLTrainer:
         self.processes = processes or Processes()
         self.schedules = Schedules(config)
         self.schedules.curriculum.check_worlds(config.worlds * self.processes.size)
-        kind = OnPolicyLearner if AGENTS[config.agent].on_policy else ReplayLearner
-        self.learner: Learner = kind(config, device, self.processes)
+        self.learner = make_learner(config, device, self.processes)
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
         self.counters.robot_rate = self._robots_placed()
@@ -442,3 +441,9 @@ class TorchRLTrainer:
             self.counters.step, self.config.worlds * processes, 0
         )
         return sum(robots[stage] for stage in stages.tolist()) / processes
+
+
+def make_learner(config: TrainConfig, device: torch.device, processes: Processes) -> Learner:
+    """Return the learner of an algorithm's kind; arguments and errors as those of `Learner`."""
+    kind = OnPolicyLearner if AGENTS[config.agent].on_policy else ReplayLearner
+    return kind(config, device, processes)

@@ -18,7 +18,7 @@ from tests.train_RL_agents.agent_samples import (
 )
 from train_RL_agents.agents import base
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.device.precision import multiplies_bfloat16
 
 CONTINUOUS = [n for n, kind in AGENTS.items() if not kind.discrete]
@@ -29,12 +29,19 @@ def agent(request) -> Agent:
     return make_agent(request.param)
 
 
+@pytest.fixture(params=REPLAY_AGENTS)
+def replay_agent(request) -> Agent:
+    return make_agent(request.param)
+
+
 def parameters(agent: Agent) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in agent.named_parameters()}
 
 
-def test_the_registry_holds_the_six_by_their_names():
-    assert list(AGENTS) == ["AC-IQN", "IQN", "DQN", "Rainbow", "DDPG", "SAC"]
+def test_the_registry_holds_all_by_their_names():
+    assert list(REPLAY_AGENTS) == ["AC-IQN", "IQN", "DQN", "Rainbow", "DDPG", "SAC"]
+    assert list(AGENTS) == [*REPLAY_AGENTS, "PPO"]
+    assert all(kind.on_policy is (name not in REPLAY_AGENTS) for name, kind in AGENTS.items())
     assert all(kind.name == name for name, kind in AGENTS.items())
 
 
@@ -100,7 +107,7 @@ def test_the_first_step_is_adams(agent):
 
 
 def test_the_replay_is_told_priorities_exactly_if_it_uses_them():
-    for name in AGENTS:
+    for name in REPLAY_AGENTS:
         for prioritized in (False, True):
             agent = make_agent(name, prioritized=prioritized)
             metrics = agent.update(random_batch(agent, 16))
@@ -110,8 +117,8 @@ def test_the_replay_is_told_priorities_exactly_if_it_uses_them():
                 assert metrics["priority"].min() >= 0
 
 
-def test_importance_weights_scale_the_critics_loss(agent):
-    agent.eval()
+def test_importance_weights_scale_the_critics_loss(replay_agent):
+    agent = replay_agent.eval()
     batch = random_batch(agent, 16)
     results = []
     for weight in (batch.weight, 2.0 * batch.weight):
@@ -120,7 +127,8 @@ def test_importance_weights_scale_the_critics_loss(agent):
     torch.testing.assert_close(2.0 * results[0], results[1])
 
 
-def test_a_terminated_sample_ignores_the_next_state(agent):
+def test_a_terminated_sample_ignores_the_next_state(replay_agent):
+    agent = replay_agent
     batch = random_batch(agent, 16)
     ended = batch._replace(discount=torch.zeros(16))
     other = ended._replace(next_obs=random_observation(16))
@@ -149,7 +157,8 @@ def test_the_actor_does_not_pull_at_the_critic():
             assert torch.equal(ours, theirs), name
 
 
-def test_targets_follow_by_polyak_averaging(agent):
+def test_targets_follow_by_polyak_averaging(replay_agent):
+    agent = replay_agent
     before = parameters(agent)
     agent.update(random_batch(agent, 16))
     polyak, pairs = agent.config.polyak, 0
@@ -286,7 +295,7 @@ def test_both_observations_of_a_batch_are_worked_out_at_once(encoder, frames):
         assert torch.equal(layers(inputs), agent.network.encoder(observation))
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", REPLAY_AGENTS)
 def test_bfloat16_resolves_values_of_the_size_of_returns(name):
     agent = make_agent(name, autocast=True)
     layers = [
@@ -385,7 +394,7 @@ def test_a_config_of_another_agent_is_refused():
 
 
 @pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("settings", [{"gamma": 1.5}, {"learning_rate": -1.0}, {"n_step": 0}])
+@pytest.mark.parametrize("settings", [{"gamma": 1.5}, {"learning_rate": -1.0}, {"widening": 0}])
 def test_settings_outside_their_bounds_are_refused(name, settings):
     field = next(iter(settings))
     with pytest.raises(ConfigError, match=field):

@@ -26,7 +26,7 @@ from tests.train_RL_agents.agent_samples import (
 from train_RL_agents.agents.encoders import KINDS, EntityEncoder, FlatEncoder, make_encoder
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.quantiles import QuantileConfig, RiskAdjusted, distort
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.policies.interface import acting_network, call, call_inputs
 from train_RL_agents.replay.buffer import DeviceReplay
 from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout
@@ -48,7 +48,7 @@ OBSERVATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", REPLAY_AGENTS)
 def test_every_agent_learns_from_a_flat_observation(name):
     agent = make_agent(name, spec=flat(name))
     policy = PolicyWrapper(agent, (WORLDS, 1), epsilon=0.5)

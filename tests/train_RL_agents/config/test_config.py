@@ -58,7 +58,7 @@ def published(tmp_path, **changes):
         ("algorithm.learning_rate=fast", ["algorithm.learning_rate is 'fast'", "number"]),
         ("compile=maybe", ["compile is 'maybe'", "true or false"]),
         ("device=tpu", ["device is 'tpu'", "auto, cpu, cuda"]),
-        ("agent=PPO", ["agent is 'PPO'", "AC-IQN"]),
+        ("agent=TRPO", ["agent is 'TRPO'", "AC-IQN"]),
         ("total_steps=3", ["total_steps is 3", "512 worlds", "raise"]),
         ("env.vessel.dt=-1", ["env.vessel.dt is -1.0", "more than 0.0 [s]"]),
         ("curriculum.stages=[[0,0,0,30]]", ["curriculum.stages[0].robots is 0", "1 or more"]),

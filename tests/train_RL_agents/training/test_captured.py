@@ -7,15 +7,15 @@ import torch
 
 from marinenav_env.stepper import Stepper
 from tests.recorded_graphs import recorded_graphs
-from tests.train_RL_agents.short_runs import SMALL, Silent, assert_same
+from tests.train_RL_agents.short_runs import SMALL, Silent, assert_same, every_decision
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.episodes import Evaluation
-from train_RL_agents.training import learner as learner_module
-from train_RL_agents.training.learner import Learner
+from train_RL_agents.training import replay_learner
+from train_RL_agents.training.trainer import make_learner
 
 
 class Twins(Silent):
@@ -26,9 +26,10 @@ class Twins(Silent):
 
 
 def fresh(agent, processes=None, *overrides, compiled=False):
-    settings = [*SMALL, f"compile={str(compiled).lower()}", "seed=3", *overrides]
+    settings = [*SMALL, *every_decision(agent), "seed=3", *overrides]
+    settings += [f"compile={str(compiled).lower()}"]
     config, _, _ = load_config(agent=agent, overrides=settings)
-    learner = Learner(config, torch.device("cpu"), processes or Processes())
+    learner = make_learner(config, torch.device("cpu"), processes or Processes())
     learner.start(torch.arange(6))
     return learner
 
@@ -48,13 +49,15 @@ def test_captured_steps_do_what_eager_ones_do(agent, processes):
     eager = trained(agent, processes, compiled=False)
     with recorded_graphs() as graphs:
         captured = trained(agent, processes, compiled=True)
-    assert len(graphs) == 2 + processes.size  # two orders of buffers, and the update
+    judged = 2 if AGENTS[agent].on_policy else 0  # what was collected, in two orders of buffers
+    assert len(graphs) == 2 + processes.size + judged  # two orders of buffers, and the update
     assert all(len(graph.calls) > 10 for graph in graphs)
     assert_same(captured.agent.training_state(), eager.agent.training_state())
     assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
 
 
 OPERATORS = {"AC-IQN": 620, "IQN": 425, "DQN": 320, "Rainbow": 785, "DDPG": 480, "SAC": 765}
+OPERATORS["PPO"] = 340
 """Most operators of an update, its backward passes and optimizers included, in float32."""
 
 
@@ -68,7 +71,7 @@ def test_an_update_keeps_to_its_operators(agent):
 
 
 def test_several_updates_are_one_graph_and_do_what_single_ones_do():
-    most = learner_module.UPDATES_IN_A_GRAPH
+    most = replay_learner.UPDATES_IN_A_GRAPH
     eager = trained("DQN", Processes(), compiled=False, updates=most + 2)
     with recorded_graphs() as graphs:
         captured = trained("DQN", Processes(), compiled=True, updates=most + 2)

@@ -5,12 +5,12 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from tests.fake_gpu import FAKE_GPU, AllOnGpu, Operators, OtherDeviceError, fake_gpu, load_guard
-from tests.train_RL_agents.short_runs import packed_log
+from tests.train_RL_agents.short_runs import every_decision, packed_log
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.training.learner import Learner
+from train_RL_agents.training.trainer import make_learner
 
 WORLDS = 6
 SMALL = [f"worlds={WORLDS}", "updates.batch_size=8", "replay.capacity=3000"]
@@ -23,7 +23,15 @@ BUDGETS = {
     "Rainbow": (325, 715, 6.4),
     "DDPG": (190, 365, 0.8),
     "SAC": (200, 530, 0.8),
+    "PPO": (200, 305, 1.1),
 }
+
+
+def prioritized(agent, wanted="true"):
+    """Return settings that ask for priorities, of an agent with a replay."""
+    if AGENTS[agent].on_policy:
+        return every_decision(agent)
+    return [f"algorithm.prioritized={wanted}"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,14 +40,14 @@ def guard(tmp_path_factory):
     load_guard(tmp_path_factory.mktemp("guard"))
 
 
-@pytest.mark.parametrize("prioritized", ["true", "false"])
+@pytest.mark.parametrize("wanted", ["true", "false"])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_an_iteration_and_its_log_stay_on_one_device(agent, prioritized):
-    overrides = [*SMALL, f"algorithm.prioritized={prioritized}"]
+def test_an_iteration_and_its_log_stay_on_one_device(agent, wanted):
+    overrides = [*SMALL, *prioritized(agent, wanted), "algorithm.autocast=true"]
     config, _, _ = load_config(agent=agent, overrides=overrides)
     curriculum = Curriculum(config.curriculum, 1000)
     with fake_gpu():
-        made = Learner(config, FAKE_GPU, Processes())
+        made = make_learner(config, FAKE_GPU, Processes())
         made.start(curriculum.stages(0, WORLDS, device=FAKE_GPU))
         made.collect()
         made.learn()  # the first one of each may make what stays
@@ -57,9 +65,9 @@ def test_an_iteration_and_its_log_stay_on_one_device(agent, prioritized):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_graph_would_freeze_nothing_that_changes(agent):
     """Whatever the schedules, the ring and the stages are, the same operators run."""
-    config, _, _ = load_config(agent=agent, overrides=[*SMALL, "algorithm.prioritized=true"])
+    config, _, _ = load_config(agent=agent, overrides=[*SMALL, *prioritized(agent)])
     with fake_gpu():
-        made = Learner(config, FAKE_GPU, Processes())
+        made = make_learner(config, FAKE_GPU, Processes())
         made.start(torch.zeros(WORLDS, dtype=torch.int64, device=FAKE_GPU))
         made.collect()
         made.learn()
@@ -92,9 +100,10 @@ def test_launches_and_temporary_memory_stay_within_a_budget(agent):
     Rainbow's peak is in the output of 1,275 numbers for each of 327,680 robots.
     """
     decision, update, gigabytes = BUDGETS[agent]
-    config, _, _ = load_config(agent=agent, preset="scale", overrides=["compile=false"])
+    own = ["compile=false", *every_decision(agent)]
+    config, _, _ = load_config(agent=agent, preset="scale", overrides=own)
     with fake_gpu():
-        made = Learner(config, FAKE_GPU, Processes())
+        made = make_learner(config, FAKE_GPU, Processes())
         made.start(torch.zeros(config.worlds, dtype=torch.int64, device=FAKE_GPU))
         made.collect()
         made.learn()

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from tests.host_reads import HostReadError, no_host_reads
-from tests.train_RL_agents.short_runs import SMALL, Silent, packed_log
+from tests.train_RL_agents.short_runs import SMALL, Silent, every_decision, packed_log
 from train_RL_agents.agents.quantiles import draw_taus
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.config.schema import CurriculumConfig
@@ -15,12 +15,13 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.episodes import evaluation_config
 from train_RL_agents.metrics import accumulators
 from train_RL_agents.metrics.reductions import reduce
-from train_RL_agents.training.learner import Learner
+from train_RL_agents.training.trainer import make_learner
 
 
 def learner(device="cpu", agent="AC-IQN", *overrides):
-    config, _, _ = load_config(agent=agent, overrides=[*SMALL, "compile=false", *overrides])
-    made = Learner(config, torch.device(device), Processes())
+    settings = [*SMALL, *every_decision(agent), "compile=false", *overrides]
+    config, _, _ = load_config(agent=agent, overrides=settings)
+    made = make_learner(config, torch.device(device), Processes())
     made.start(torch.arange(6, device=device))
     return made
 
@@ -101,7 +102,7 @@ def test_processes_share_one_spread_of_exploration():
 
     def epsilon(worlds, rank, size):
         config, _, _ = load_config(agent="DQN", overrides=[*SMALL, *overrides, f"worlds={worlds}"])
-        made = Learner(config, torch.device("cpu"), Silent(rank=rank, size=size))
+        made = make_learner(config, torch.device("cpu"), Silent(rank=rank, size=size))
         return made.policy.epsilon
 
     parts = torch.cat([epsilon(6, rank, 2) for rank in (0, 1)])
@@ -183,7 +184,7 @@ def all_differ(draws):
 
 
 @pytest.mark.parametrize(
-    ("agent", "epsilon"), [*((agent, 0.5) for agent in AGENTS), ("SAC", 0.0), ("Rainbow", 0.0)]
+    ("agent", "epsilon"), [*((agent, 0.5) for agent in REPLAY_AGENTS), ("SAC", 0.0), ("Rainbow", 0.0)]
 )
 def test_exploring_draws_new_numbers_at_every_replay(device, agent, epsilon):
     """At the same observation, so that only the draws can differ."""
@@ -191,6 +192,12 @@ def test_exploring_draws_new_numbers_at_every_replay(device, agent, epsilon):
     made.set_rates(epsilon=epsilon, learning_rate_scale=1.0, beta=0.5)
     seen = made.stepper.now.obs
     assert all_differ(draws_of(lambda: made.policy.explore(seen), device))
+
+
+def test_drawing_draws_new_numbers_at_every_replay(device):
+    made = learner(device, "PPO")
+    inputs = made.agent.policy.encoder.inputs(tuple(made.stepper.now.obs))
+    assert all_differ(draws_of(lambda: made.agent.draw(inputs)[0], device))
 
 
 @pytest.mark.parametrize("prioritized", ["true", "false"])

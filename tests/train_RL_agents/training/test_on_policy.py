@@ -1,0 +1,161 @@
+"""The learner without a replay: what it stores, how it is judged, drawn from and begun with."""
+
+import pytest
+import torch
+
+from marinenav_env.fields import ConfigError
+from marinenav_env.kernel import memory
+from tests.train_RL_agents.policy_samples import save_policy
+from tests.train_RL_agents.short_runs import SMALL
+from train_RL_agents.config.files import load_config
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.training.rollout import Rollout
+from train_RL_agents.training.trainer import make_learner
+
+TURNS, WORLDS, ROBOTS = 40, 6, 5
+GAMMA, TRACE = 0.9, 0.8
+
+
+def learner(*overrides):
+    settings = [*SMALL, f"algorithm.turns={TURNS}", *overrides]
+    config, _, _ = load_config(agent="PPO", overrides=settings)
+    made = make_learner(config, torch.device("cpu"), Processes())
+    made.start(torch.arange(WORLDS))
+    return made
+
+
+def collected(made, rounds=1):
+    for _ in range(rounds):
+        for _ in range(made.rollout.turns):
+            made.collect()
+            done = made.learn()
+    return done
+
+
+def advantages(rollout, last):
+    """Equation 16 of Schulman et al. 2016 for every robot by itself, in float64; not normalised."""
+    result = torch.zeros(TURNS, WORLDS, ROBOTS, dtype=torch.float64)
+    for world in range(WORLDS):
+        for robot in range(ROBOTS):
+            errors, ended = [], []
+            for turn in range(TURNS):
+                at = (turn, world, robot)
+                value = rollout.value[at].item()
+                after = rollout.value[turn + 1, world, robot] if turn + 1 < TURNS else last[at[1:]]
+                if rollout.truncated[at]:
+                    after = rollout.value[at]
+                after = 0.0 if rollout.terminated[at] else after.item()
+                errors.append(rollout.reward[at].item() + GAMMA * after - value)
+                ended.append(bool(rollout.terminated[at] or rollout.truncated[at]))
+            for turn in range(TURNS):
+                if not rollout.acted[turn, world, robot]:
+                    continue
+                weight = 1.0
+                for later in range(turn, TURNS):
+                    result[turn, world, robot] += weight * errors[later]
+                    weight *= GAMMA * TRACE
+                    if ended[later]:
+                        break
+    return result
+
+
+def test_advantages_are_those_of_the_equation():
+    made = learner("env.episode.max_steps=12", "curriculum.stages=[[3,0,0,20],[5,0,8,20]]")
+    for _ in range(TURNS):
+        made.collect()
+    rollout = made.rollout
+    torch.manual_seed(1)
+    rollout.value.normal_()
+    last = torch.randn(WORLDS, ROBOTS)
+    assert rollout.terminated.any()
+    assert rollout.truncated.any()
+    assert not rollout.acted.all()
+    rollout.judge(last, GAMMA, TRACE)
+    expected = advantages(rollout, last)
+    torch.testing.assert_close(
+        (rollout.target - rollout.value)[rollout.acted].double(),
+        expected[rollout.acted],
+        rtol=1e-4,
+        atol=1e-4,
+    )
+    chosen = expected[rollout.acted]
+    normal = (chosen - chosen.mean()) / chosen.std(correction=0)
+    torch.testing.assert_close(
+        rollout.advantage[rollout.acted].double(), normal, rtol=1e-3, atol=1e-3
+    )
+
+
+def test_robots_that_acted_are_drawn_alike_and_others_never():
+    rollout = Rollout(4, [torch.zeros(3, 2, 7)], 2)
+    rollout.acted.copy_(torch.rand(4, 3, 2) < 0.5)
+    names = torch.arange(24.0).view(4, 3, 2)
+    rollout.log_probability.copy_(names)
+    rollout.judge(torch.zeros(3, 2), GAMMA, TRACE)
+    drawn = rollout.sample(24_000).log_probability.long().bincount(minlength=24)
+    share = 24_000 / rollout.acted.sum()
+    assert ((drawn > 0) == rollout.acted.flatten()).all()
+    assert ((drawn - share).abs()[rollout.acted.flatten()] < 6 * share.sqrt()).all()
+
+
+def test_rounds_are_learned_from_once_and_the_first_leave_the_actor_alone():
+    made = learner("algorithm.settling_rounds=2", "updates.batch_size=64")
+    before = [p.detach().clone() for p in made.agent.policy.parameters()]
+    for number in (1, 2, 3):
+        for turn in range(TURNS):
+            made.collect()
+            assert made.learn(2) == (2 * TURNS if turn == TURNS - 1 else 0)
+        values = [p.detach() for p in made.agent.policy.parameters()]
+        assert all(map(torch.equal, before, values)) is (number < 3)
+    assert made.learn(0) == 0
+
+
+def test_what_is_stored_is_what_was_acted_on():
+    made = learner()
+    ego = []
+    for _ in range(TURNS):
+        ego.append(made.stepper.now.obs.ego.clone())
+        made.collect()
+    encoder = made.agent.policy.encoder
+    again = encoder.own_motion(torch.stack(ego))
+    torch.testing.assert_close(made.rollout.inputs[0], again)
+    mean = made.agent.policy.act(encoder.layers(tuple(made.rollout.inputs)))
+    apart = ((made.rollout.drawn - mean) / made.agent.log_deviation.exp()).detach()
+    torch.testing.assert_close(apart.std(), torch.tensor(1.0), rtol=0.1, atol=0.0)
+    density = -0.5 * apart.square().sum(-1) - made.agent.log_deviation.sum().detach()
+    torch.testing.assert_close(made.rollout.log_probability, density, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "DDPG", "PPO"])
+def test_it_begins_with_the_actor_of_another_policy(name, tmp_path):
+    path = save_policy(tmp_path / "policy.pt", name, algorithm={"encoder": "relative_motion"})
+    made = learner(f"algorithm.start={path}")
+    start, _ = load_policy(path)
+    observation = made.stepper.now.obs
+    expected = start.act(observation)
+    assert torch.equal(made.agent.act(observation), expected)
+    assert torch.equal(made.agent.explore(observation), expected)
+
+
+def test_what_it_cannot_begin_with_is_refused(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "AC-IQN")  # on raw features
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*encoder=published.*give a policy"):
+        learner(f"algorithm.start={path}")
+    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm={"encoder": "relative_motion"})
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*it is of SAC"):
+        learner(f"algorithm.start={path}")
+    with pytest.raises(CheckpointError, match="nowhere"):
+        learner("algorithm.start=nowhere")
+
+
+def test_decisions_that_do_not_fit_the_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1e5)
+    with pytest.raises(ConfigError, match=r"algorithm.turns is 40.*lower it or worlds"):
+        learner()
+
+
+def test_a_state_of_other_turns_is_refused():
+    state = learner().state_dict(with_replay=True)
+    with pytest.raises(ValueError, match="rollout"):
+        learner("algorithm.turns=3").load_state_dict(state)
