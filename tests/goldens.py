@@ -19,7 +19,7 @@ import torch
 
 from marinenav_env.envs.marine import MarineNavEnv
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.training.trainer import TorchRLTrainer
 
@@ -112,7 +112,7 @@ def simulator() -> dict[str, str]:
 
 def record() -> dict[str, object]:
     """Return everything, as the file has it."""
-    trainings = {name: training(name) for name in AGENTS}
+    trainings = {name: training(name) for name in REPLAY_AGENTS}
     machine = {"libm": libm(), "processor": processor()}
     return {"machine": machine, "simulator": simulator(), "training": trainings}
 

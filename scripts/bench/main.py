@@ -42,7 +42,7 @@ from scripts.bench.modes import (
 )
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_training
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import fitting_agents
@@ -80,7 +80,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--robots", type=_positive, help="(default: of the task's last stage)")
     parser.add_argument("--buoys", type=int, help="likewise")
     parser.add_argument("--min-distance", type=float, help="likewise, start to goal, in metres")
-    parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="of inference and train")
+    parser.add_argument(
+        "--agents", nargs="+", choices=list(REPLAY_AGENTS), help="of inference and train"
+    )
     parser.add_argument(
         "--policies",
         nargs="+",

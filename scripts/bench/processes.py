@@ -25,7 +25,7 @@ from rich.table import Table
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import train
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import load_config
 from train_RL_agents.metrics.writer import METRICS, read_metrics
@@ -38,7 +38,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 2], metavar="N")
-    parser.add_argument("--agent", choices=list(AGENTS), default="AC-IQN")
+    parser.add_argument("--agent", choices=list(REPLAY_AGENTS), default="AC-IQN")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--steps", type=int, default=80_000, help="decisions of each process")
     parser.add_argument("--repeats", type=int, default=3)

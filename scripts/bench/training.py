@@ -19,7 +19,7 @@ from scripts.bench.modes import Case, Effort, Repeat, row_of, stagger
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
-from train_RL_agents.training.learner import UPDATES_IN_A_GRAPH
+from train_RL_agents.training.replay_learner import UPDATES_IN_A_GRAPH
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 # Rows of the replay: few enough to fill it before measuring, so that it does not grow.

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from marinenav_env.kernel import memory
 from tests.conftest import wait_for
-from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment
+from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment, every_decision
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
@@ -76,7 +76,8 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_tensorboard_shows_at_most_25_tags(tmp_path, agent):
     """With updates, the evaluations of six stages, and the texts and the picture of the run."""
-    assert train.main(["--output", str(tmp_path), "--agent", agent, *LEARNS]) == 0
+    settings = [*LEARNS, *every_decision(agent)]
+    assert train.main(["--output", str(tmp_path), "--agent", agent, *settings]) == 0
     events = EventAccumulator(str(tmp_path))
     tags = events.Reload().Tags()
     assert tags["images"] == ["trajectories"]

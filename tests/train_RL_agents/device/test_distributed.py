@@ -198,6 +198,7 @@ OTHERS = """
 import sys
 import torch
 from pathlib import Path
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation import episodes
@@ -206,7 +207,8 @@ folder, agents, *settings = sys.argv[1:]
 episodes.DECISION_LIMIT = 50
 processes = Processes.join()
 for agent in agents.split():
-    config, _, _ = load_config(agent=agent, overrides=settings)
+    own = ["algorithm.turns=6"] if AGENTS[agent].on_policy else []
+    config, _, _ = load_config(agent=agent, overrides=[*settings, *own])
     TorchRLTrainer(config, Path(folder) / agent, torch.device("cpu"), processes).train()
 processes.leave()
 """

@@ -184,7 +184,8 @@ def all_differ(draws):
 
 
 @pytest.mark.parametrize(
-    ("agent", "epsilon"), [*((agent, 0.5) for agent in REPLAY_AGENTS), ("SAC", 0.0), ("Rainbow", 0.0)]
+    ("agent", "epsilon"),
+    [*((agent, 0.5) for agent in REPLAY_AGENTS), ("SAC", 0.0), ("Rainbow", 0.0)],
 )
 def test_exploring_draws_new_numbers_at_every_replay(device, agent, epsilon):
     """At the same observation, so that only the draws can differ."""

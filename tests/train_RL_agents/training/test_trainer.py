@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.host_reads import no_host_reads
-from tests.train_RL_agents.short_runs import StopAt, assert_same, trainer
+from tests.train_RL_agents.short_runs import StopAt, assert_same, every_decision, trainer
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
@@ -84,6 +84,7 @@ def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, devic
         return iter([[0.0] * (0 if v is None else v.numel()) for v in copies[-1]])
 
     overrides = ["updates.warmup_transitions=0", "curriculum.mode=sequential", "compile=false"]
+    overrides += every_decision(agent)
     run = trainer(tmp_path, *overrides, agent=agent, device=torch.device(device))
     run.receiver = AnalysisReceiver(tmp_path)
     run.learner.start(run._stages())
