@@ -26,6 +26,7 @@ OUTPUTS = {
     "DQN": [(25,)],
     "IQN": [(32, 25)],
     "Rainbow": [(25, 51)],
+    "PPO": [(2,)],
 }
 """What the deployed networks that a planner knows return for one robot, and how many tensors."""
 

@@ -93,7 +93,7 @@ class QNetwork(EncodedNetwork):
 
 
 class DeterministicActor(QNetwork):
-    """Actor of AC-IQN and DDPG: a = (2/pi) atan(z) in (-1, 1)."""
+    """Actor of AC-IQN, DDPG and PPO: a = (2/pi) atan(z) in (-1, 1)."""
 
     def act(self, features: Tensor) -> Tensor:
         """Return the action `[..., actions]` of features `[..., F]`."""
