@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
 from train_RL_agents.commands.evaluation import evaluate
 from train_RL_agents.commands.parser import Parser
+from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
 
@@ -81,11 +83,12 @@ QUANTITIES = (
 
 def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
     """Yield a row for the undisturbed worlds, and one for each level of each quantity."""
-    yield {"policy": path, "quantity": None, "level": None, **_row(options, path, ())}
+    name = path if options.shield is None else f"{path}, shield"
+    yield {"policy": name, "quantity": None, "level": None, **_row(options, path, ())}
     for quantity in chosen(options.quantities):
         for level in quantity.levels:
             settings = tuple(key.format(level) for key in quantity.keys)
-            known = {"policy": path, "quantity": quantity.name, "level": level}
+            known = {"policy": name, "quantity": quantity.name, "level": level}
             yield {**known, "settings": settings, **_row(options, path, settings)}
 
 
@@ -96,24 +99,42 @@ def chosen(words: Sequence[str]) -> list[Quantity]:
 
 def _row(options: argparse.Namespace, path: str, settings: Sequence[str]) -> dict[str, Any]:
     """Return success and time of a policy in the stage with these settings."""
-    worlds = ["--stage", options.stage, "--episodes", str(options.episodes)]
-    parsed = program.parse(["--checkpoint", path, *worlds, "--seed", str(options.seed), *settings])
+    worlds = ["--stage", stage_of(options, path), "--episodes", str(options.episodes)]
+    shield = [] if options.shield is None else ["--shield", *options.shield]
+    seed = ["--seed", str(options.seed)]
+    parsed = program.parse(["--checkpoint", path, *worlds, *seed, *settings, *shield])
     (row,) = evaluate(parsed, path, Console(quiet=True)).as_json()["stages"]
     kept = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
     return {name: row[name] for name in kept}
+
+
+def stage_of(options: argparse.Namespace, path: str) -> str:
+    """Return the stage given, else the last evaluation stage of the policy's task."""
+    if options.stage is not None:
+        return str(options.stage)
+    _, config = load_policy(path)
+    return str(len(TASKS[config.task].evaluation_stages))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     parser = Parser(description=__doc__.partition("\n")[0])
     parser.add_argument("--checkpoint", nargs="+", required=True, metavar="PATH")
-    parser.add_argument("--stage", default="6", metavar="N", help="of the task marine (default 6)")
+    parser.add_argument(
+        "--stage", metavar="N", help="of the policy's task (default: its last evaluation stage)"
+    )
     parser.add_argument(
         "--episodes", type=int, default=300, metavar="N", help="per level (default %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=3, help="of the episodes (default %(default)s)")
     parser.add_argument(
         "--quantities", nargs="+", default=[], metavar="WORD", help="those with it in their names"
+    )
+    parser.add_argument(
+        "--shield",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="guard the policies with a shield, with these settings where given (docs/shield.md)",
     )
     parser.add_argument("--json", type=Path, required=True, metavar="FILE")
     options = parser.parse_args(arguments)
@@ -132,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     record = {
         **record_head(torch.device("cpu")),
         "command": ["scripts/robustness.py", *arguments],
-        "stage": options.stage,
+        "stage": options.stage or "last",
         "seed": options.seed,
         "calm": {quantity.name: quantity.calm for quantity in chosen(options.quantities)},
     }
@@ -143,7 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows.append(row)
                 what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
                 time = row["mean_time_s"]
-                print(f"{path}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s")
+                print(
+                    f"{row['policy']}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s"
+                )
                 write_json(options.json, {**record, "rows": rows})
     except (CheckpointError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -89,3 +89,27 @@ def test_a_missing_policy_is_named(tmp_path, refused):
     refused(robustness.main, command, "nowhere")
     command = ["--checkpoint", "x", "--json", str(tmp_path / "no" / "x.json")]
     refused(robustness.parse, command, "its folder is missing", status=2)
+
+
+def test_guarded_policies_are_named_and_meet_the_last_stage_of_their_task(tmp_path, monkeypatch):
+    monkeypatch.setattr(robustness, "QUANTITIES", TWO[:1])
+    seen = []
+    monkeypatch.setattr(
+        robustness, "evaluate", lambda parsed, path, console: seen.append(parsed) or Table()
+    )
+    file = tmp_path / "x.json"
+    for policy in ("baseline:orca", "pretrained/icra2024_dqn"):
+        command = ["--checkpoint", policy, "--json", str(file), "--shield", "margin_m=0.5"]
+        assert robustness.main(command) == 0
+        rows = json.loads(file.read_text())["rows"]
+        assert {row["policy"] for row in rows} == {f"{policy}, shield"}
+    assert all(parsed.shield == ["margin_m=0.5"] for parsed in seen)
+    assert [parsed.stage for parsed in seen] == [[6]] * 3 + [[5]] * 3
+
+
+class Table:
+    """A table of one row, as an evaluation gives it."""
+
+    def as_json(self):
+        names = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
+        return {"stages": [dict.fromkeys(names, 1.0)]}
