@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import plain
 from train_RL_agents.commands.parser import Parser
@@ -21,8 +22,10 @@ from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.results import table_as_json
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.schema import DISTURBANCES
-from train_RL_agents.evaluation.table import print_table
+from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.policies.load import policy_file, read_policy
 from train_RL_agents.policies.pretrained import write_pretrained
@@ -31,6 +34,8 @@ from train_RL_agents.run.provenance import ROOT, RUN, run_record_of
 
 START = ("time", "commit", "versions", "device", "processes", "cpu_threads", "cpu_count")
 """What a policy's provenance takes over from a start of its run."""
+SET = "singles"
+"""Named encounters in which it is seen whether a policy keeps the rules."""
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -42,6 +47,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     parser.add_argument(
         "--episodes", type=int, default=1000, metavar="N", help="per stage (default %(default)s)"
+    )
+    parser.add_argument(
+        "--encounters",
+        type=int,
+        default=200,
+        metavar="N",
+        help=f"per scenario of the set {SET!r}, in the task marine (default %(default)s; 0: none)",
     )
     parser.add_argument(
         "--seed", type=int, default=1, help="of the evaluation (default %(default)s)"
@@ -59,8 +71,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     options = parser.parse_args(arguments)
-    if options.episodes < 1:
-        parser.error(f"--episodes is {options.episodes}: give 1 or more")
+    for name, least in (("episodes", 1), ("encounters", 0)):
+        if getattr(options, name) < least:
+            parser.error(f"--{name} is {getattr(options, name)}: give {least} or more")
     return options
 
 
@@ -116,7 +129,23 @@ def evaluate(policy: Policy, options: argparse.Namespace, console: Console) -> d
     evaluation = Evaluation.of_agent(agent, config, episodes, seed=options.seed)
     results = evaluation.run(agent.act)
     print_table(results, f"{agent.name}, seed {options.seed}", console)
-    return {"seed": options.seed, **table_as_json(results)}
+    return {"seed": options.seed, **table_as_json(results), **encounters(policy, options, console)}
+
+
+def encounters(policy: Policy, options: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Return how the policy passes others, by the rules, if it is of the task with rules."""
+    agent, config = policy.agent, policy.config
+    if not isinstance(config.env, EnvConfig) or not options.encounters:
+        return {}
+    scenarios = find_scenarios(SET)
+    played = ScenarioEvaluation.of_agent(
+        agent, config, scenarios, options.encounters, seed=options.seed
+    )
+    results = played.run(agent.act)
+    print_scenarios(results, f"{agent.name}, {SET}, seed {options.seed}", console)
+    success = {row.label: row.success for row in results.rows}
+    seen = {"set": SET, "episodes": options.encounters, "seed": options.seed, "success": success}
+    return {"encounters": {**seen, "rules": results.rules}}
 
 
 def provenance(file: Path, policy: Policy) -> dict[str, Any]:

@@ -53,7 +53,8 @@ def run(tmp_path):
 
 
 def make(run, output, *options):
-    return make_pretrained.main([str(run), "--output", str(output), "--device", "cpu", *options])
+    few = ["--output", str(output), "--device", "cpu", "--encounters", "1"]
+    return make_pretrained.main([str(run), *few, *options])
 
 
 def test_the_risk_level_to_ship(run, tmp_path, capsys):
@@ -73,7 +74,7 @@ def test_a_folder_of_a_run(run, tmp_path, capsys):
     output = tmp_path / "pretrained" / "ac_iqn"
     assert make(run, output, "--episodes", "2", "--seed", "7") == 0
     printed = capsys.readouterr().out
-    assert printed.splitlines()[-1].startswith(f"{output}: 2")
+    assert printed.splitlines()[-1].startswith(f"{output}: ")
     assert "AC-IQN, seed 7" in printed
 
     agent, _ = load_policy(output)
@@ -85,6 +86,9 @@ def test_a_folder_of_a_run(run, tmp_path, capsys):
     assert table["seed"] == 7
     assert [row["episodes"] for row in table["stages"]] == [2, 2]
     assert 0.0 <= table["stages"][0]["success"] <= 1.0
+    assert table["encounters"]["set"] == "singles"
+    assert len(table["encounters"]["success"]) == 9
+    assert {"head_on", "give_way", "classes"} < set(table["encounters"]["rules"])
 
     made = json.loads((output / "provenance.json").read_text())
     checkpoint = (run / "checkpoints" / "best.pt").read_bytes()
@@ -127,3 +131,5 @@ def test_bad_input(run, tmp_path, capsys):
     assert not output.exists()
     with pytest.raises(SystemExit, match="2"):
         make(run, output, "--episodes", "0")
+    with pytest.raises(SystemExit):
+        make(run, output, "--encounters", "-1")
