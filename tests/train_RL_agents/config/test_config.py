@@ -231,7 +231,7 @@ def test_every_task_goes_with_every_agent_that_fits(task, agent):
     assert (config.agent, config.task) == (agent, task)
 
 
-@pytest.mark.parametrize("name", ["iqn", "ac_iqn_rules"])
+@pytest.mark.parametrize("name", ["ac_iqn", "ac_iqn_rules"])
 def test_complete_settings_take_nothing_from_other_files(name):
     path = shipped.shipped_folder("pretrained") / name / "config.yaml"
     config, _, _ = load_config(path=path)
