@@ -133,7 +133,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     several = options.turns != [1]
     if several and (not ops.describe(options.task).unrolls or options.resets != ["natural"]):
         parser.error("--turns go with classic tasks and --resets natural")
-    fitting = fitting_agents(options.task)
+    # Of PPO nothing is done in most iterations, and all in few: its rates are in its run's log.
+    fitting = [agent for agent in fitting_agents(options.task) if agent in REPLAY_AGENTS]
     options.agents = options.agents or (fitting[:1] if few else fitting)
     unfit = sorted(set(options.agents) - set(fitting))
     if unfit and set(options.modes) & {"inference", "train"}:

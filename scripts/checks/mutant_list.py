@@ -198,7 +198,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     ("train_RL_agents/agents/base.py", ("train_RL_agents/agents/test_agents.py",)): (
         (".clamp(max=1.0)", ".clamp(min=0.0)"),
-        ("self._targets, self._sources, self.config.polyak", "self._targets, self._sources, 1.0"),
+        ("self._targets, self._sources, polyak", "self._targets, self._sources, 1.0"),
         ("averages, learned, self.config.acting_average", "averages, learned, self.config.polyak"),
         ('self._rates[group["name"]] * scale', 'self._rates[group["name"]] * 1.0'),
     ),

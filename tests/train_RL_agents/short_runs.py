@@ -34,7 +34,14 @@ CPU = torch.device("cpu")
 
 def every_decision(agent):
     """Return settings with which an agent learns after each decision of all worlds."""
-    return ["algorithm.turns=1"] if AGENTS[agent].on_policy else []
+    rounds = ["algorithm.turns=1", "algorithm.settling_rounds=0"]
+    return rounds if AGENTS[agent].on_policy else []
+
+
+def short_rounds(agent):
+    """Return settings with which an agent learns in a short run, its actor from early on."""
+    rounds = ["algorithm.turns=9", "algorithm.settling_rounds=1"]
+    return rounds if AGENTS[agent].on_policy else []
 
 
 class Silent(Processes):
@@ -48,7 +55,8 @@ class Silent(Processes):
 
 
 def trainer(folder, *overrides, agent="AC-IQN", device=CPU):
-    config, _, _ = load_config(agent=agent, overrides=[*SHORT, *overrides])
+    settings = [*SHORT, *short_rounds(agent), *overrides]
+    config, _, _ = load_config(agent=agent, overrides=settings)
     return TorchRLTrainer(config, folder, device)
 
 

@@ -49,7 +49,7 @@ class PPOConfig(AgentConfig):
     value_scale: float = setting(20.0, unit="return", source=CHOICE, above=0.0)
     """The value network learns returns divided by this."""
     settling_rounds: int = setting(3, unit="rounds", source=CHOICE, low=0)
-    """Rounds at the start of a run in which only the value network learns."""
+    """Rounds of updates at the start of a run in which only the value network learns."""
 
     def check(self) -> None:
         """Refuse a deviation that is below its own bound."""
@@ -102,6 +102,16 @@ class PPO(Agent):
                 "actor": (actor, self.config.actor_learning_rate),
             }
         )
+
+    def settle(self) -> None:
+        """Let the actor learn from the next update on, with Adam as at its start.
+
+        Until then its gradients were 0; their number would make Adam's first steps too large.
+        """
+        self.settled.fill_(1.0)
+        (actor,) = (group for group in self.optimizer.param_groups if group["name"] == "actor")
+        for parameter in actor["params"]:
+            self.optimizer.state[parameter]["step"].zero_()
 
     @property
     def policy_network(self) -> DeterministicActor:

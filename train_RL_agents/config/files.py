@@ -124,7 +124,9 @@ def _merged(
     task = task or _last(layers, "task", TrainConfig.task)
     _check_names(name, task)
     base = [] if any(map(_is_complete, layers)) else _task_layers(task, name)
-    layers = [*base, _read(_agent_file(name)), *layers]
+    own = [_read(_agent_file(name))]
+    # What a task needs comes first, but PPO's sizes suit the marine tasks: others keep theirs.
+    layers = [*own, *base, *layers] if AGENTS[name].on_policy else [*base, *own, *layers]
     _check_sections(layers)
     values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
     values |= {"agent": name, "task": task}

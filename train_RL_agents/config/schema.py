@@ -7,7 +7,7 @@ schedule counts in steps, none in wall-clock time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import TASKS, VESSEL_TASKS
@@ -15,6 +15,7 @@ from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, build, require, setting
 from marinenav_env.kernel import ops
 from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
+from train_RL_agents.agents.ppo import PPOConfig
 from train_RL_agents.agents.registry import AGENTS
 
 MOST_UPDATES = 100_000
@@ -279,6 +280,18 @@ class TrainConfig(Settings):
                 f"and a fringe {fringe:g} m larger; lower them, or give "
                 f"env.scenario.clear_radius {needed:.2f} or more",
             )
+        if AGENTS[self.agent].on_policy:
+            self._check_rounds()
+        else:
+            self._check_replay()
+        self.require(
+            self.total_steps >= self.worlds,
+            "total_steps",
+            f"one decision of {self.worlds} worlds takes more; raise total_steps or lower worlds",
+        )
+
+    def _check_replay(self) -> None:
+        """Refuse sizes that leave nothing to draw from a replay."""
         self.require(
             self.updates.warmup_transitions <= self.replay.capacity,
             "updates.warmup_transitions",
@@ -289,18 +302,30 @@ class TrainConfig(Settings):
             "updates.batch_size",
             f"lower it, or raise replay.capacity {self.replay.capacity}, which is less",
         )
+        self._check_updates(1)
+
+    def _check_rounds(self) -> None:
+        """Refuse a run that ends before its actor has learned from a round of decisions."""
+        settings = cast("PPOConfig", self.algorithm)
+        turns, rounds = settings.turns, settings.settling_rounds + 1
+        self._check_updates(turns)
+        self.require(
+            self.total_steps >= self.worlds * turns * rounds,
+            "total_steps",
+            f"{rounds} rounds of {turns} decisions of {self.worlds} worlds take more, and before "
+            "that the actor learns nothing; raise it, or lower worlds, algorithm.turns or "
+            "algorithm.settling_rounds",
+        )
+
+    def _check_updates(self, decisions: int) -> None:
+        """Refuse more updates than a run should do before it can be stopped."""
         robots = self.worlds * max(stage.robots for stage in self.curriculum.stages)
-        updates = self.updates.samples_per_insert * robots / self.updates.batch_size
+        updates = decisions * self.updates.samples_per_insert * robots / self.updates.batch_size
         self.require(
             updates <= MOST_UPDATES,
             "updates.samples_per_insert",
             f"each decision of {self.worlds} worlds would take {updates:.0f} updates, and only "
             f"between decisions a run can be stopped; lower it to at most {MOST_UPDATES} updates",
-        )
-        self.require(
-            self.total_steps >= self.worlds,
-            "total_steps",
-            f"one decision of {self.worlds} worlds takes more; raise total_steps or lower worlds",
         )
 
     def _check_actions(self) -> None:

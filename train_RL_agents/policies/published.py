@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from marinenav_env.envs.make import VESSEL_TASKS
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.torchscript import ScriptedNetwork, acting_by, output_shapes
@@ -111,7 +111,7 @@ def read_weights(path: Path, device: torch.device) -> Policy:
         alike.append((agent, config))
     if not alike:
         raise CheckpointError(
-            f"{path} fits the network of no agent ({', '.join(AGENTS)}): "
+            f"{path} fits the network of no agent ({', '.join(REPLAY_AGENTS)}): "
             "give the weights under their published names"
         )
     agent, config = _named_together(alike)
@@ -131,8 +131,8 @@ def read_network(path: Path, network: ScriptedNetwork, device: torch.device) -> 
     ]
     if not alike:
         raise CheckpointError(
-            f"{path} acts like no agent ({', '.join(AGENTS)}): give a network that is called as "
-            "model((self [B, 7], objects [B, 5, 5], mask [B, 5]))"
+            f"{path} acts like no agent ({', '.join(REPLAY_AGENTS)}): give a network called "
+            "as model((self [B, 7], objects [B, 5, 5], mask [B, 5]))"
         )
     agent, config = _named_together(alike)
     return acting_by(network, agent, config, {"file": path.name})
@@ -140,7 +140,7 @@ def read_network(path: Path, network: ScriptedNetwork, device: torch.device) -> 
 
 def _candidates(device: torch.device, tasks: Iterable[str]) -> Iterator[tuple[Agent, TrainConfig]]:
     """Return each agent of these tasks that published weights may be of."""
-    for task, name in itertools.product(tasks, AGENTS):
+    for task, name in itertools.product(tasks, REPLAY_AGENTS):
         config = published_config(name, task)
         yield build_agent(config, device), config
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -31,6 +31,9 @@ class Learner(abc.ABC):
     Raises:
         ConfigError: the scenarios cannot be placed, or the device is not there.
     """
+
+    rates: ClassVar[tuple[str, ...]]
+    """Those of `config.schedules.Rates` that it follows."""
 
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
         self.config, self.device = config, device

@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from marinenav_env.fields import ConfigError
+from train_RL_agents.agents.actor_critic import DeterministicActorCritic
 from train_RL_agents.agents.encoders import Encoder
 from train_RL_agents.agents.ppo import PPO
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import GradientAverage, Processes
 from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.torchscript import ScriptedNetwork
 from train_RL_agents.training.learner import Learner
 from train_RL_agents.training.rollout import Rollout, check_rollout_memory
 
@@ -31,13 +33,15 @@ class OnPolicyLearner(Learner):
     """
 
     agent: PPO
+    rates = ("learning_rate_scale",)
 
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
         super().__init__(config, device, processes)
         settings = self.agent.config
         example = self._encoder.inputs(tuple(self.stepper.now.obs))
         sharing = processes.sharing(device)
-        check_rollout_memory(settings.turns, example, device, sharing)
+        check_rollout_memory(settings.turns, example, self.agent.actions, device, sharing)
+        processes.wait()  # all have seen that theirs fit
         self.rollout = Rollout(settings.turns, example, self.agent.actions)
         self._stored = self._rounds = self._due = 0
         captured = {"enabled": config.compile}
@@ -59,7 +63,7 @@ class OnPolicyLearner(Learner):
             ConfigError: it has another network.
         """
         if self.agent.config.start:
-            take_actor(self.agent, self.agent.config.start)
+            take_actor(self.agent, self.agent.config.start, self.config)
         super().start(stages)
 
     def set_rates(self, epsilon: float, learning_rate_scale: float, beta: float) -> None:
@@ -88,7 +92,10 @@ class OnPolicyLearner(Learner):
         if self._stored < self.rollout.turns:
             return 0
         done, self._stored, self._due = self._due, 0, 0
-        self.agent.settled.fill_(float(self._rounds >= self.agent.config.settling_rounds))
+        if not done:
+            return 0
+        if self._rounds == self.agent.config.settling_rounds:
+            self.agent.settle()
         self._rounds += 1
         self._judging[self.stepper.parity]()  # one graph for each of the two buffers
         for _ in range(done):
@@ -106,42 +113,62 @@ class OnPolicyLearner(Learner):
         self.statistics.add_update(self.agent.update(batch))
 
     def state_dict(self, *, with_replay: bool) -> dict[str, Any]:
-        """Return all that changes; the decisions that were not learned from yet always."""
-        return super().state_dict(with_replay=True)
+        """Return all that changes, as `Learner.state_dict`."""
+        return {**super().state_dict(with_replay=with_replay), "rounds": self._rounds}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a `state_dict`; without the decisions stored a round begins anew."""
+        self._scale = None  # the agent brings its own
+        self._rounds, self._stored, self._due = state["rounds"], 0, 0
+        self.rollout.row.zero_()
+        super().load_state_dict(state)
 
     def memory_state(self) -> dict[str, Any]:
-        """Return the decisions stored, and how many there are."""
-        counts = {"stored": self._stored, "rounds": self._rounds, "due": self._due}
-        return {"rollout": self.rollout.state_dict(), **counts}
+        """Return the decisions stored since the last round, and the updates that are due."""
+        return {"rollout": self.rollout.state_dict(self._stored), "due": self._due}
 
     def load_memory_state(self, state: dict[str, Any]) -> None:
         """Take over a `memory_state`, from any device."""
-        self._scale = None  # the agent brings its own
-        self.rollout.load_state_dict(state["rollout"])
-        self._stored, self._rounds, self._due = (state[n] for n in ("stored", "rounds", "due"))
+        self._stored, self._due = self.rollout.load_state_dict(state["rollout"]), state["due"]
 
 
-def take_actor(agent: PPO, path: str) -> None:
+def take_actor(agent: PPO, path: str, config: TrainConfig) -> None:
     """Copy the actor of a policy into an agent.
 
     Args:
         agent: takes it over, its average too.
         path: what `load_policy` takes.
+        config: of the agent's run.
 
     Raises:
         CheckpointError: there is no such policy.
-        ConfigError: its network is another one.
+        ConfigError: it has no such actor, or of another network; says in what it differs.
     """
-    start, config = load_policy(path)
-    weights = start.actor.state_dict() if isinstance(start, torch.nn.Module) else {}
-    own = agent.policy.state_dict()
-    shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
-    if {name: tuple(tensor.shape) for name, tensor in weights.items()} != shapes:
+    start, other = load_policy(path)
+    known = (DeterministicActorCritic, PPO)
+    if not isinstance(start, known) or isinstance(start.actor, ScriptedNetwork):
         raise ConfigError(
-            f"algorithm.start is {path!r}, whose network is not that of this actor: it is of"
-            f" {config.agent} with algorithm.encoder={config.algorithm.encoder} and"
-            f" algorithm.widening={config.algorithm.widening}; give a policy of AC-IQN, DDPG or PPO"
-            " and its encoder and widening"
+            f"algorithm.start is {path!r}, which holds no actor to train further: give a run, a "
+            "checkpoint or a folder of AC-IQN, DDPG or PPO, no export"
+        )
+    settings = {
+        "task": (other.task, config.task),
+        "stack_k": (other.stack_k, config.stack_k),
+        **{
+            f"algorithm.{name}": (getattr(other.algorithm, name), getattr(config.algorithm, name))
+            for name in ("encoder", "widening", "ego_magnitude", "object_magnitude")
+        },
+    }
+    differ = [f"{key}={theirs}" for key, (theirs, own) in settings.items() if theirs != own]
+    weights, own = start.actor.state_dict(), agent.policy.state_dict()
+    same = {name: tensor.shape for name, tensor in weights.items()} == {
+        name: tensor.shape for name, tensor in own.items()
+    }
+    scaled = all(torch.equal(weights[n], own[n]) for n in own if same and "input_scale" in n)
+    if differ or not same or not scaled:
+        raise ConfigError(
+            f"algorithm.start is {path!r}, whose actor is another network: give its settings, "
+            f"{' '.join(differ) or 'with the same observation and magnitudes'}, or another policy"
         )
     for network in (agent.policy, agent.actor):
         network.load_state_dict(weights)

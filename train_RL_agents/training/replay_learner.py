@@ -32,6 +32,8 @@ class ReplayLearner(Learner):
         ConfigError: as for `Learner`; or the replay does not fit the memory, or holds too few rows.
     """
 
+    rates = ("epsilon", "learning_rate_scale", "beta")
+
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
         super().__init__(config, device, processes)
         explore = config.exploration

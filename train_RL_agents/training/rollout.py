@@ -117,29 +117,33 @@ class Rollout:
     def _named(self) -> dict[str, Tensor]:
         kept = {f"inputs_{i}": part for i, part in enumerate(self.inputs)}
         names = ("drawn", "log_probability", "value", "reward", "acted", "terminated", "truncated")
-        return kept | {name: getattr(self, name) for name in (*names, "row")}
+        return kept | {name: getattr(self, name) for name in names}
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return all that is stored; its own memory, not copies."""
-        return self._named()
+    def state_dict(self, stored: int) -> dict[str, Tensor]:
+        """Return copies of the first decisions, as many as are stored since the last round."""
+        return {name: tensor[:stored].clone() for name, tensor in self._named().items()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over a `state_dict`, from any device.
+    def load_state_dict(self, state: dict[str, Any]) -> int:
+        """Take over a `state_dict`, from any device; return how many decisions it holds.
 
         Raises:
-            ValueError: it has other turns, worlds, robots or inputs.
+            ValueError: it has more turns than this one, or other worlds, robots or inputs.
         """
         own = self._named()
-        shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
-        found = {name: tuple(tensor.shape) for name, tensor in state.items()}
-        if shapes != found:
-            raise ValueError(f"the rollout has {found}, expected {shapes}")
+        shapes = {name: tuple(tensor.shape[1:]) for name, tensor in own.items()}
+        found = {name: tuple(tensor.shape[1:]) for name, tensor in state.items()}
+        stored = {len(tensor) for tensor in state.values()}
+        if shapes != found or len(stored) != 1 or max(stored) >= max(self.turns, 1):
+            raise ValueError(f"the rollout has {stored} turns of {found}, expected {shapes}")
+        (count,) = stored
         for name, tensor in own.items():
-            tensor.copy_(state[name])
+            tensor[:count].copy_(state[name])
+        self.row.fill_(count)
+        return count
 
 
 def check_rollout_memory(
-    turns: int, example: Sequence[Tensor], device: torch.device, processes: int = 1
+    turns: int, example: Sequence[Tensor], actions: int, device: torch.device, processes: int = 1
 ) -> None:
     """Check that a rollout fits into the free memory of a device; allocates nothing.
 
@@ -148,7 +152,8 @@ def check_rollout_memory(
     """
     robots = example[0].shape[:2].numel()
     bytes_of_inputs = sum(part.numel() * part.element_size() for part in example)
-    required = turns * (bytes_of_inputs + robots * 48)  # flags, numbers and copies of a decision
+    # Five numbers, three flags and a count for each, and as much again while it is judged.
+    required = turns * (bytes_of_inputs + robots * (4 * actions + 31 + 20))
     free = memory.free_bytes(device) / processes
     if required > free:
         raise ConfigError(

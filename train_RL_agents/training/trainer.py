@@ -1,4 +1,4 @@
-"""TorchRLTrainer: collects with a policy, learns from a replay, tells and saves what happens."""
+"""TorchRLTrainer: collects with a policy, learns from it, tells and saves what happens."""
 
 from __future__ import annotations
 
@@ -255,12 +255,13 @@ class TorchRLTrainer:
         gathered = statistics.gather(self.processes, updates)
         seconds = counters.collecting_s - counters.logged_collecting_s
         samples = float(updates * self.config.updates.batch_size * self.processes.size)
+        rates = self.schedules.rates(step)._asdict()
         numbers = {
             "updates": counters.updates,
             "samples_per_insert": Mean(samples, gathered.robot_steps),
             "robot_steps_per_s": Mean(gathered.robot_steps, seconds),
             "world_steps_per_s": Mean(float(step - counters.logged_step), seconds),
-            **self.schedules.rates(step)._asdict(),
+            **{name: rates[name] for name in self.learner.rates},
             "elapsed_s": counters.elapsed_s,
         }
         with self.receiver.interval():

@@ -24,7 +24,7 @@ from scripts.bench.machine import Laps, Memory, Peaks, timed
 from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simulator
 from scripts.bench.training import Lap, Training, jitter, measure_training, training_config
 from train_RL_agents.agents import base
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import training_env
@@ -190,8 +190,8 @@ class TestCommandLine:
         assert {c.disturbances for c in rows} == {"off"}
         acting = [c for c in rows if c.mode == "inference"]
         assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*main.WORLDS, 64}
-        assert {c.agent for c in acting} == set(AGENTS)
-        assert [c.agent for c in rows if c.mode == "train"] == list(AGENTS)
+        assert {c.agent for c in acting} == set(REPLAY_AGENTS)
+        assert [c.agent for c in rows if c.mode == "train"] == list(REPLAY_AGENTS)
         assert {c.samples_per_insert for c in rows if c.mode == "train"} == {5.1}
 
     def test_every_row_is_compared_with_its_bound(self, monkeypatch, tmp_path):
@@ -312,7 +312,7 @@ class TestSimulation:
 
 
 class TestTraining:
-    @pytest.mark.parametrize("agent", AGENTS)
+    @pytest.mark.parametrize("agent", REPLAY_AGENTS)
     def test_settings(self, agent):
         ratio, batch = 0.125, 64
         case = Case(

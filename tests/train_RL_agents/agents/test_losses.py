@@ -113,3 +113,15 @@ def test_soft_losses_by_hand():
     torch.testing.assert_close(losses.soft_policy(q_1, q_2, log_prob, alpha), tensor(-2.05))
     loss = losses.temperature(tensor(-1.5), log_prob, target_entropy=-2.0)
     torch.testing.assert_close(loss, tensor(1.5 * (-0.25 - 2.0)))
+
+
+def test_the_clipped_objective_gains_nothing_beyond_the_clip():
+    """By hand: ratios 1.5, 0.5 and 1.1 with advantages 2 and -2, and a clip of 0.2."""
+    ratio = torch.tensor([1.5, 1.5, 0.5, 0.5, 1.1, 1.1], dtype=torch.float64)
+    advantage = torch.tensor([2.0, -2.0, 2.0, -2.0, 2.0, -2.0], dtype=torch.float64)
+    log_ratio = ratio.log().requires_grad_()
+    loss = losses.clipped_policy(log_ratio, advantage, 0.2)
+    expected = [-2.4, 3.0, -1.0, 1.6, -2.2, 2.2]
+    torch.testing.assert_close(loss, torch.tensor(expected, dtype=torch.float64))
+    (gradient,) = torch.autograd.grad(loss.sum(), log_ratio)
+    assert (gradient == 0.0).tolist() == [True, False, False, True, False, False]

@@ -5,7 +5,7 @@ import torch
 
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import memory
-from tests.train_RL_agents.policy_samples import save_policy
+from tests.train_RL_agents.policy_samples import export_policy, save_policy
 from tests.train_RL_agents.short_runs import SMALL
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
@@ -30,7 +30,7 @@ def collected(made, rounds=1):
     for _ in range(rounds):
         for _ in range(made.rollout.turns):
             made.collect()
-            done = made.learn()
+            done = made.learn(1)
     return done
 
 
@@ -102,13 +102,34 @@ def test_robots_that_acted_are_drawn_alike_and_others_never():
 def test_rounds_are_learned_from_once_and_the_first_leave_the_actor_alone():
     made = learner("algorithm.settling_rounds=2", "updates.batch_size=64")
     before = [p.detach().clone() for p in made.agent.policy.parameters()]
+    made.agent.update(made.rollout.sample(4))  # as while it settles: the actor's gradient is 0
     for number in (1, 2, 3):
+        for _ in range(TURNS):  # rounds without updates do not count
+            made.collect()
+            assert made.learn(0) == 0
         for turn in range(TURNS):
             made.collect()
             assert made.learn(2) == (2 * TURNS if turn == TURNS - 1 else 0)
         values = [p.detach() for p in made.agent.policy.parameters()]
         assert all(map(torch.equal, before, values)) is (number < 3)
-    assert made.learn(0) == 0
+        first = next(iter(made.agent.policy.parameters()))
+        steps = made.agent.optimizer.state[first]["step"]
+        assert int(steps) == (2 * TURNS if number == 3 else 1 + 2 * TURNS * number)
+
+
+def test_without_the_decisions_a_resumed_round_begins_anew():
+    made, other = learner("updates.batch_size=64"), learner()
+    collected(made)
+    for _ in range(5):
+        made.collect()
+        made.learn(1)
+    whole, small = (made.state_dict(with_replay=kept) for kept in (True, False))
+    assert small["replay"] is None
+    assert len(whole["replay"]["rollout"]["reward"]) == 5
+    for state, stored in ((whole, 5), (small, 0)):
+        other.load_state_dict(state)
+        assert (other._stored, int(other.rollout.row)) == (stored, stored)
+        assert other._rounds == 1
 
 
 def test_what_is_stored_is_what_was_acted_on():
@@ -140,11 +161,22 @@ def test_it_begins_with_the_actor_of_another_policy(name, tmp_path):
 
 def test_what_it_cannot_begin_with_is_refused(tmp_path):
     path = save_policy(tmp_path / "policy.pt", "AC-IQN")  # on raw features
-    with pytest.raises(ConfigError, match=r"algorithm.start is .*encoder=published.*give a policy"):
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*settings, algorithm.encoder=publ"):
         learner(f"algorithm.start={path}")
-    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm={"encoder": "relative_motion"})
-    with pytest.raises(ConfigError, match=r"algorithm.start is .*it is of SAC"):
+    relative = {"encoder": "relative_motion"}
+    path = save_policy(tmp_path / "policy.pt", "AC-IQN", algorithm=relative, stack_k=2)
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*give its settings, stack_k=2, or"):
         learner(f"algorithm.start={path}")
+    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm=relative)
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*no actor to train further"):
+        learner(f"algorithm.start={path}")
+    path = export_policy(save_policy(tmp_path / "ddpg.pt", "DDPG", algorithm=relative))
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*no export"):
+        learner(f"algorithm.start={path}")
+    with pytest.raises(ConfigError, match=r"algorithm.start is 'baseline:orca'.*no actor"):
+        learner("algorithm.start=baseline:orca")
+    with pytest.raises(ConfigError, match=r"total_steps is .*4 rounds of 40 decisions of 6 worlds"):
+        learner("total_steps=900")
     with pytest.raises(CheckpointError, match="nowhere"):
         learner("algorithm.start=nowhere")
 
@@ -156,6 +188,10 @@ def test_decisions_that_do_not_fit_the_memory_are_refused(monkeypatch):
 
 
 def test_a_state_of_other_turns_is_refused():
-    state = learner().state_dict(with_replay=True)
+    made = learner()
+    for _ in range(5):
+        made.collect()
+        made.learn(1)
+    state = made.state_dict(with_replay=True)
     with pytest.raises(ValueError, match="rollout"):
         learner("algorithm.turns=3").load_state_dict(state)
