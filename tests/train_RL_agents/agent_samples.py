@@ -22,7 +22,7 @@ from marinenav_env.envs.spec import (
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.ppo import FreshBatch
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 
 MARINE = marine_spec(EnvConfig(), discrete=False).observation
 HISTORY = marine_spec(EnvConfig(), discrete=False, stack_k=2).observation
@@ -60,7 +60,7 @@ def names_by_weights(name: str) -> str:
         return {key: value.shape for key, value in make_agent(name).actor.state_dict().items()}
 
     own = shapes(name)
-    return " or ".join(other for other in AGENTS if shapes(other) == own)
+    return " or ".join(other for other in REPLAY_AGENTS if shapes(other) == own)
 
 
 def without_scale(network: torch.nn.Module) -> dict[str, torch.Tensor]:

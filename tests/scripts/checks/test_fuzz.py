@@ -100,9 +100,9 @@ def test_every_way_in_is_played_and_the_same_seed_gives_the_same_cases(tmp_path)
 
     first, second = Listener(), Listener()
     for listener in (first, second):
-        configurations.play(listener, 1, 0, 60, 10, tmp_path)
+        configurations.play(listener, 1, 0, 300, 10, tmp_path)  # fewer may leave a route out
     assert first.cases == second.cases
-    assert len(set(first.cases)) > 30
+    assert len(set(first.cases)) > 150
     routes = {case.partition(",")[0] for case in first.cases}
     assert routes == {"file", "command line", "Python", "published JSON"}
 

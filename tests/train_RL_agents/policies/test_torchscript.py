@@ -13,7 +13,7 @@ from marinenav_env.envs.scenarios import Stage
 from tests.train_RL_agents.agent_samples import names_by_weights, random_observation
 from tests.train_RL_agents.policy_samples import export_policy, save_policy
 from train_RL_agents import evaluate
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.evaluation import episodes as evaluation_episodes
 from train_RL_agents.policies.interface import acting_network
 from train_RL_agents.policies.load import load_policy, read_policy
@@ -26,7 +26,7 @@ from train_RL_agents.run.checkpoint import CheckpointError
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
 
-@pytest.fixture(params=list(AGENTS))
+@pytest.fixture(params=list(REPLAY_AGENTS))
 def files(request, tmp_path):
     """A checkpoint of an untrained agent, and its export."""
     path = save_policy(tmp_path / "policy.pt", request.param)

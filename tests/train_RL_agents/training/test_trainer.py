@@ -142,9 +142,10 @@ def test_a_signal_saves_no_weights_that_are_not_finite(tmp_path, monkeypatch):
     learn = run.learner.learn
 
     def learn_then_break(updates):
-        learn(updates)
+        done = learn(updates)
         with torch.no_grad():
             next(iter(run.learner.agent.critic.parameters())).fill_(float("nan"))
+        return done
 
     run.learner.learn = learn_then_break
     monkeypatch.setattr("train_RL_agents.training.trainer.Interruption", lambda: StopAt(run, 150))
