@@ -84,12 +84,13 @@ QUANTITIES = (
 def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
     """Yield a row for the undisturbed worlds, and one for each level of each quantity."""
     name = path if options.shield is None else f"{path}, shield"
-    yield {"policy": name, "quantity": None, "level": None, **_row(options, path, ())}
+    stage = stage_of(options, path)
+    yield {"policy": name, "quantity": None, "level": None, **_row(options, path, stage, ())}
     for quantity in chosen(options.quantities):
         for level in quantity.levels:
             settings = tuple(key.format(level) for key in quantity.keys)
             known = {"policy": name, "quantity": quantity.name, "level": level}
-            yield {**known, "settings": settings, **_row(options, path, settings)}
+            yield {**known, "settings": settings, **_row(options, path, stage, settings)}
 
 
 def chosen(words: Sequence[str]) -> list[Quantity]:
@@ -97,9 +98,11 @@ def chosen(words: Sequence[str]) -> list[Quantity]:
     return [q for q in QUANTITIES if not words or any(word in q.name for word in words)]
 
 
-def _row(options: argparse.Namespace, path: str, settings: Sequence[str]) -> dict[str, Any]:
+def _row(
+    options: argparse.Namespace, path: str, stage: str, settings: Sequence[str]
+) -> dict[str, Any]:
     """Return success and time of a policy in the stage with these settings."""
-    worlds = ["--stage", stage_of(options, path), "--episodes", str(options.episodes)]
+    worlds = ["--stage", stage, "--episodes", str(options.episodes)]
     shield = [] if options.shield is None else ["--shield", *options.shield]
     seed = ["--seed", str(options.seed)]
     parsed = program.parse(["--checkpoint", path, *worlds, *seed, *settings, *shield])

@@ -26,13 +26,30 @@ class ActorCriticConfig(ReplayAgentConfig):
     """Adam's rate for the actor."""
 
 
-class DeterministicActorCritic(Agent):
+class DeterministicActing(Agent):
+    """An agent that acts as its deterministic actor says."""
+
+    discrete = False
+    policy: DeterministicActor
+
+    @property
+    def policy_network(self) -> DeterministicActor:
+        """The network `actor(observation) -> [..., A]`."""
+        return self.policy
+
+    def choose(
+        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
+    ) -> Tensor:
+        """Return the actor's action `[..., A]`; it is its own mean."""
+        return network(observation)
+
+
+class DeterministicActorCritic(DeterministicActing):
     """A deterministic actor, a critic of its continuous actions, and a target of each.
 
     A subclass names the class of its critic and gives the losses `critic` and `actor`.
     """
 
-    discrete = False
     CriticNetwork: ClassVar[type[Critic | QuantileCritic]]
     Config: ClassVar[type[ActorCriticConfig]]
     config: ActorCriticConfig
@@ -52,14 +69,3 @@ class DeterministicActorCritic(Agent):
             },
             [(self.policy, self.target_policy), (self.critic, self.target_critic)],
         )
-
-    @property
-    def policy_network(self) -> DeterministicActor:
-        """The network `actor(observation) -> [..., A]`."""
-        return self.policy
-
-    def choose(
-        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
-    ) -> Tensor:
-        """Return the actor's action `[..., A]`; it is its own mean."""
-        return network(observation)

@@ -17,21 +17,21 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
-from train_RL_agents.agents.base import CHOICE, Agent, AgentConfig
+from train_RL_agents.agents.actor_critic import DeterministicActing
+from train_RL_agents.agents.base import CHOICE, AgentConfig
 from train_RL_agents.agents.networks import DeterministicActor, QNetwork
 
 SCHULMAN = "Schulman et al. 2017, table 3"
-MEASURED = "docs/results.md"
+TRIALS = "docs/diary.md"
 
 
 @dataclass(frozen=True)
 class PPOConfig(AgentConfig):
     """Settings of PPO. It has no replay and no epsilon: `replay` and `exploration` do nothing."""
 
-    start: str = setting("", unit="-", source=MEASURED)
+    start: str = setting("", unit="-", source=TRIALS)
     """The policy whose actor it begins with: a run, a checkpoint or a folder of pretrained/ of
     AC-IQN, DDPG or PPO with the same encoder; empty for fresh weights."""
     turns: int = setting(64, unit="decisions", source=CHOICE, low=1)
@@ -40,7 +40,7 @@ class PPOConfig(AgentConfig):
     """Lambda of the generalised advantage."""
     clip: float = setting(0.2, unit="-", source=SCHULMAN, above=0.0, high=1.0)
     """Change of an action's probability, as a share, from which on nothing is gained."""
-    deviation: float = setting(0.15, unit="half the range", source=MEASURED, low=1e-3)
+    deviation: float = setting(0.15, unit="half the range", source=TRIALS, low=1e-3)
     """Standard deviation of actions at the start; it is learned."""
     least_deviation: float = setting(0.05, unit="half the range", source=CHOICE, low=1e-3)
     """It does not fall below this."""
@@ -78,11 +78,10 @@ class FreshBatch(NamedTuple):
     target: Tensor
 
 
-class PPO(Agent):
-    """Proximal policy optimisation."""
+class PPO(DeterministicActing):
+    """Proximal policy optimisation; the actor's action is the mean of those that it draws."""
 
     name = "PPO"
-    discrete = False
     on_policy = True
     Config: ClassVar[type[PPOConfig]] = PPOConfig
     config: PPOConfig
@@ -112,17 +111,6 @@ class PPO(Agent):
         (actor,) = (group for group in self.optimizer.param_groups if group["name"] == "actor")
         for parameter in actor["params"]:
             self.optimizer.state[parameter]["step"].zero_()
-
-    @property
-    def policy_network(self) -> DeterministicActor:
-        """The network `actor(observation) -> [..., A]`."""
-        return self.policy
-
-    def choose(
-        self, network: nn.Module, observation: ObservationTensors, *, mean: bool = False
-    ) -> Tensor:
-        """Return the actor's action `[..., A]`, the mean of those drawn while collecting."""
-        return network(observation)
 
     @torch.no_grad()
     def draw(self, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:

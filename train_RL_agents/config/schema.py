@@ -324,8 +324,8 @@ class TrainConfig(Settings):
         self.require(
             updates <= MOST_UPDATES,
             "updates.samples_per_insert",
-            f"each decision of {self.worlds} worlds would take {updates:.0f} updates, and only "
-            f"between decisions a run can be stopped; lower it to at most {MOST_UPDATES} updates",
+            f"{decisions} decisions of {self.worlds} worlds would take {updates:.0f} updates at "
+            f"once, and only then a run can be stopped; lower it to at most {MOST_UPDATES} updates",
         )
 
     def _check_actions(self) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.fields import ConfigError
-from train_RL_agents.agents.actor_critic import DeterministicActorCritic
+from train_RL_agents.agents.actor_critic import DeterministicActing
 from train_RL_agents.agents.encoders import Encoder
 from train_RL_agents.agents.ppo import PPO
 from train_RL_agents.config.schema import TrainConfig
@@ -145,8 +145,7 @@ def take_actor(agent: PPO, path: str, config: TrainConfig) -> None:
         ConfigError: it has no such actor, or of another network; says in what it differs.
     """
     start, other = load_policy(path)
-    known = (DeterministicActorCritic, PPO)
-    if not isinstance(start, known) or isinstance(start.actor, ScriptedNetwork):
+    if not isinstance(start, DeterministicActing) or isinstance(start.actor, ScriptedNetwork):
         raise ConfigError(
             f"algorithm.start is {path!r}, which holds no actor to train further: give a run, a "
             "checkpoint or a folder of AC-IQN, DDPG or PPO, no export"
