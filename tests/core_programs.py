@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.state import radius_noise_table
 from marinenav_env.kernel import ops
@@ -37,9 +39,9 @@ def build(name: str, program: Path, *flags: str, includes: Sequence[Path] = INCL
     return built
 
 
-def run(program: Path, params: list[float]) -> subprocess.CompletedProcess:
+def run(program: Path, params: torch.Tensor) -> subprocess.CompletedProcess:
     """Run a program on these parameters and the usual radius noise."""
-    numbers = [*params, *radius_noise_table(1.0).tolist()]
+    numbers = [*params.tolist(), *radius_noise_table(1.0).tolist()]
     return subprocess.run(
         [str(program)],
         input=" ".join(repr(x) for x in numbers),

@@ -10,7 +10,7 @@ namespace {
 
 #define MN_STATE "str env, Tensor(a!)[] state, Tensor[] tables, "
 #define MN_STATE_READ "str env, Tensor[] state, Tensor[] tables, "
-#define MN_CONTEXT "float[] params, int seed, int first_world"
+#define MN_CONTEXT "Tensor params, int seed, int first_world"
 
 template <class... Env>
 std::string names_of(EnvList<Env...>) {
@@ -36,17 +36,24 @@ TORCH_LIBRARY(marinenav, m) {
         ", bool skip_if_empty) -> ()");
   m.def("observe(" MN_STATE "Tensor? only, Tensor(b!)[] observation, " MN_CONTEXT ") -> ()");
   m.def("write_row(Tensor(a!)[] rings, Tensor[] parts, int[] counts, Tensor position) -> ()");
-  m.def("water(" MN_STATE_READ "Tensor position, Tensor(a!) velocity, float[] params) -> ()");
+  m.def("water(" MN_STATE_READ "Tensor position, Tensor(a!) velocity, Tensor params) -> ()");
   m.def("plan_actions(str env, Tensor[] observation, Tensor action, Tensor(a!)[] plans, "
-        "Tensor(b!)[] seen, Tensor? shown, float[] params, float closer, int first, "
+        "Tensor(b!)[] seen, Tensor? shown, Tensor params, float closer, int first, "
         "int decisions) -> ()");
   m.def("plan_courses(str env, Tensor[] observation, Tensor courses, Tensor(a!) danger, "
-        "Tensor(b!) remaining, float[] params, float[] costs) -> ()");
+        "Tensor(b!) remaining, Tensor params, float[] costs) -> ()");
   m.def("course_params() -> str", &course_params);
   m.def("environments() -> str", []() { return names_of(Envs{}); });
   m.def("describe(str env) -> str", &description_of);
   m.def("row_alignment() -> int", []() -> int64_t { return kRowAlignment; });
   m.def("philox(Tensor counter, int key0, int key1) -> Tensor");
+}
+
+/// Nothing here has a gradient; without this torch looks at every tensor of a call for one.
+TORCH_LIBRARY_IMPL(marinenav, Autograd, m) {
+  for (const char* name : {"step", "unroll", "reset", "observe", "write_row", "water",
+                           "plan_actions", "plan_courses", "philox"})
+    m.impl(name, torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace marinenav

@@ -3,6 +3,7 @@
 Most operators change their arguments in place and return nothing, so a fake kernel has nothing to
 compute; the schemas in `csrc/ops.cpp` mark what is written. One operator serves every environment:
 it takes lists of tensors and checks them against the specification of the one it is asked for.
+The wrappers call the one overload that there is, since torch searches for it otherwise.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def philox(counter: Tensor, key: tuple[int, int]) -> Tensor:
     Raises:
         RuntimeError: the counter's shape or dtype is another, or the key exceeds 32 bits.
     """
-    return _ops.philox(counter, *key)
+    return _ops.philox.default(counter, *key)
 
 
 @torch.library.register_fake("marinenav::philox")
@@ -89,7 +90,7 @@ def step(state: State, action: Tensor, previous: StepBuffers, out: StepBuffers) 
         previous: holds the observation before the step (read for older frames only).
         out: written whole; `out.obs` is the true next observation.
     """
-    _ops.step(
+    _ops.step.default(
         state.env,
         state.changing,
         state.tables,
@@ -114,7 +115,7 @@ def unroll(state: State, actions: Tensor, previous: StepBuffers, out: StepBuffer
     Raises:
         RuntimeError: the environment does not offer it, or a tensor does not fit.
     """
-    _ops.unroll(
+    _ops.unroll.default(
         state.env,
         state.changing,
         state.tables,
@@ -136,7 +137,7 @@ def reset(state: State, only: Tensor | None, out: StepBuffers, *, skip_if_empty:
         skip_if_empty: look at `only` first and launch nothing if it is all False (CPU; on CUDA
             the host may not look, so the kernels always run and each thread leaves at once).
     """
-    _ops.reset(
+    _ops.reset.default(
         state.env,
         state.changing,
         state.tables,
@@ -154,7 +155,9 @@ def observe(state: State, only: Tensor | None, out: StepBuffers) -> None:
     Sensor noise depends on the world, episode, step and robot only, so this gives the numbers
     that the step before gave; older frames repeat the present one.
     """
-    _ops.observe(state.env, state.changing, state.tables, only, out.frame_list, *state.context)
+    _ops.observe.default(
+        state.env, state.changing, state.tables, only, out.frame_list, *state.context
+    )
 
 
 def write_row(rings: Sequence[tuple[Tensor, Sequence[Tensor]]], position: Tensor) -> None:
@@ -171,7 +174,7 @@ def write_row(rings: Sequence[tuple[Tensor, Sequence[Tensor]]], position: Tensor
     """
     parts = [part.contiguous() for _, side_by_side in rings for part in side_by_side]
     counts = [len(side_by_side) for _, side_by_side in rings]
-    _ops.write_row([ring for ring, _ in rings], parts, counts, position)
+    _ops.write_row.default([ring for ring, _ in rings], parts, counts, position)
 
 
 def water(state: State, position: Tensor) -> Tensor:
@@ -188,5 +191,7 @@ def water(state: State, position: Tensor) -> Tensor:
         RuntimeError: the environment has no water, or the positions another shape.
     """
     velocity = torch.empty_like(position)
-    _ops.water(state.env, state.changing, state.tables, position, velocity, state.context.params)
+    _ops.water.default(
+        state.env, state.changing, state.tables, position, velocity, state.context.params
+    )
     return velocity

@@ -54,13 +54,13 @@ class Plans(NamedTuple):
         )
 
 
-def packed_params(config: EnvConfig) -> list[float]:
+def packed_params(config: EnvConfig) -> Tensor:
     """Return the parameters of an environment as the operators take them."""
     return describe(ENV).pack(config.named_numbers())
 
 
 def plan_actions(
-    params: list[float],
+    params: Tensor,
     sight: Sight,
     action: Tensor,
     plans: Plans,
@@ -78,13 +78,13 @@ def plan_actions(
         first: decisions taken before.
         decisions: to take.
     """
-    _ops.plan_actions(
+    _ops.plan_actions.default(
         ENV, list(sight), action, list(plans), [], None, params, 0.0, first, decisions
     )
 
 
 def plan_and_observe(
-    params: list[float],
+    params: Tensor,
     sight: Sight,
     action: Tensor,
     plans: Plans,
@@ -108,7 +108,7 @@ def plan_and_observe(
     """
     ego, objects, mask = (part.new_empty(plans.remaining.shape[0], *part.shape) for part in sight)
     seen = (ego, objects, mask)
-    _ops.plan_actions(
+    _ops.plan_actions.default(
         ENV, list(sight), action, list(plans), list(seen), shown, params, closer, first, decisions
     )
     return seen
@@ -127,7 +127,7 @@ def pack_costs(named: Mapping[str, float]) -> list[float]:
 
 
 def plan_courses(
-    params: list[float], costs: list[float], sight: Sight, courses: Tensor
+    params: Tensor, costs: list[float], sight: Sight, courses: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Follow courses to the goal.
 
@@ -143,5 +143,5 @@ def plan_courses(
     """
     danger = sight[0].new_empty(courses.shape[0], sight[0].shape[0])
     remaining = torch.empty_like(danger)
-    _ops.plan_courses(ENV, list(sight), courses, danger, remaining, params, costs)
+    _ops.plan_courses.default(ENV, list(sight), courses, danger, remaining, params, costs)
     return danger, remaining

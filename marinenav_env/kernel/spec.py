@@ -6,6 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -85,11 +88,14 @@ class KernelSpec:
         """Return the names of a tensor's fields."""
         return self.tensor(name).fields
 
-    def pack(self, named: Iterable[tuple[str, float]]) -> list[float]:
+    def pack(self, named: Iterable[tuple[str, float]]) -> Tensor:
         """Return parameters as the operators take them.
 
         Args:
             named: name and value of every parameter, in any order.
+
+        Returns:
+            Their values on the host, in the operators' order, float64.
 
         Raises:
             ImportError: the operators know other parameters.
@@ -101,4 +107,5 @@ class KernelSpec:
                 "marinenav's operators were built from another version of the parameters of"
                 f" '{self.name}' (only one side knows {strange[:3]}): run `make` to rebuild them"
             )
-        return [values[name] for name in self.params]
+        packed = [values[name] for name in self.params]
+        return torch.tensor(packed, dtype=torch.float64, device="cpu")

@@ -19,12 +19,12 @@ class Context(NamedTuple):
     """What an operator needs besides tensors.
 
     Attributes:
-        params: from `KernelSpec.pack`.
+        params: from `KernelSpec.pack`, on the host.
         seed: 64 random-number key bits as a signed integer.
         first_world: global index of world 0, so that ranks and batches draw different numbers.
     """
 
-    params: list[float]
+    params: Tensor
     seed: int
     first_world: int
 

@@ -21,11 +21,8 @@ from rich.console import Console
 from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
-from marinenav_env.envs.make import TASKS
 from marinenav_env.files import write_json
-from marinenav_env.kernel import ops
 from scripts.bench.bounds import bound_of, products_of, work_of
-from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.kernels import measure_kernels
 from scripts.bench.machine import (
     matmul_flops_per_s,
@@ -33,143 +30,19 @@ from scripts.bench.machine import (
     record_head,
 )
 from scripts.bench.modes import (
-    RESETS,
     Case,
-    Effort,
     compare_reset_skipping,
     describe,
     measure_simulator,
 )
+from scripts.bench.options import efforts, parse
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_training
-from train_RL_agents.agents.registry import REPLAY_AGENTS
-from train_RL_agents.commands.parser import Parser
-from train_RL_agents.config.files import load_config
-from train_RL_agents.config.schema import fitting_agents
 from train_RL_agents.device.memory import keep_freed_memory
-from train_RL_agents.device.placement import choose_device
 from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
 
-MODES = ("step", "inference", "train")
-WORLDS = (1, 16, 256, 4096, 65536)
 FILE_WIDTH = 160  # characters of a table that is not shown in a terminal
-FULL, QUICK = Effort(repeats=7, seconds=0.2), Effort(repeats=3, seconds=0.05)
-FULL_TRAINING, QUICK_TRAINING = Effort(repeats=5, seconds=3.0), Effort(repeats=3, seconds=0.5)
-
-
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--task", choices=list(TASKS), default="marine", help="environment")
-    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
-    parser.add_argument("--worlds", nargs="+", type=_positive, help="of step and inference")
-    parser.add_argument("--resets", nargs="+", choices=RESETS, help="of step (default all)")
-    parser.add_argument("--vortices", "--cores", nargs="+", type=int, help="of step (marine: 0 4)")
-    parser.add_argument(
-        "--disturbances", nargs="+", choices=DISTURBANCES, default=["off"], help="of step"
-    )
-    parser.add_argument(
-        "--turns",
-        nargs="+",
-        type=_positive,
-        default=[1],
-        help="of step: decisions in one launch, in classic tasks with natural resets",
-    )
-    parser.add_argument("--robots", type=_positive, help="(default: of the task's last stage)")
-    parser.add_argument("--buoys", type=int, help="likewise")
-    parser.add_argument("--min-distance", type=float, help="likewise, start to goal, in metres")
-    parser.add_argument(
-        "--agents", nargs="+", choices=list(REPLAY_AGENTS), help="of inference and train"
-    )
-    parser.add_argument(
-        "--policies",
-        nargs="+",
-        metavar="PATH",
-        help="of inference: trained policies and baselines, as evaluate.py takes them, in the place"
-        " of --agents",
-    )
-    parser.add_argument(
-        "--shield", nargs="*", metavar="KEY=VALUE", help="guards --policies (docs/shield.md)"
-    )
-    parser.add_argument("--train-worlds", type=_positive)
-    parser.add_argument(
-        "--samples-per-insert", "--replay-ratios", nargs="+", type=_above_zero, help="of train"
-    )
-    parser.add_argument("--batch-size", type=_positive, help="of train")
-    parser.add_argument("--threads", type=_positive, help="CPU threads (default: torch's choice)")
-    parser.add_argument("--quick", action="store_true", help="few short rows, within 30 s")
-    parser.add_argument("--repeats", type=_positive, help="of a row")
-    parser.add_argument("--seconds", type=_above_zero, help="that a repeat lasts")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the record here")
-    parser.add_argument("--max-mem-delta", type=int, metavar="BYTES", help="growth allowed a row")
-    parser.add_argument(
-        "--min-rate",
-        type=float,
-        metavar="ROBOT_STEPS_PER_S",
-        help="that the fastest row of every mode has to reach",
-    )
-    options = parser.parse_args(arguments)
-    if options.shield is not None and not options.policies:
-        parser.error("--shield guards --policies: name some")
-    if options.device == "auto":
-        options.device = choose_device("auto").type
-    few = options.quick
-    options.worlds = options.worlds or ([4096] if few else list(WORLDS))
-    options.resets = options.resets or list(RESETS)
-    stage = TASKS[options.task].default_stages[-1]
-    if options.vortices is None:
-        options.vortices = [0, 4] if options.task == "marine" else [stage.vortices]
-    for name, value in (
-        ("robots", stage.robots),
-        ("buoys", stage.buoys),
-        ("min_distance", stage.min_distance_m),
-    ):
-        if getattr(options, name) is None:
-            setattr(options, name, value)
-    if options.task != "marine" and options.disturbances != ["off"]:
-        parser.error(f"--disturbances go with --task marine, not {options.task}")
-    several = options.turns != [1]
-    if several and (not ops.describe(options.task).unrolls or options.resets != ["natural"]):
-        parser.error("--turns go with classic tasks and --resets natural")
-    # Of PPO nothing is done in most iterations, and all in few: its rates are in its run's log.
-    fitting = [agent for agent in fitting_agents(options.task) if agent in REPLAY_AGENTS]
-    options.agents = options.agents or (fitting[:1] if few else fitting)
-    unfit = sorted(set(options.agents) - set(fitting))
-    if unfit and set(options.modes) & {"inference", "train"}:
-        parser.error(f"--agents {', '.join(unfit)}: {options.task} goes with {', '.join(fitting)}")
-    worlds, ratio, batch = training_sizes(options.device)
-    options.train_worlds = options.train_worlds or worlds
-    options.samples_per_insert = options.samples_per_insert or [ratio]
-    options.batch_size = options.batch_size or batch
-    return options
-
-
-def training_sizes(device: str) -> tuple[int, float, int]:
-    """Return worlds, samples per insert and batch of training, unless others are asked for.
-
-    On a GPU those of the preset `scale`; on a CPU the published ratio of 5.1 gradient samples per
-    stored robot transition.
-    """
-    if device == "cpu":
-        return 64, 5.1, 256
-    config, _, _ = load_config(preset="scale")
-    return config.worlds, config.updates.samples_per_insert, config.updates.batch_size
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value}: give 1 or more")
-    return value
-
-
-def _above_zero(text: str) -> float:
-    value = float(text)
-    if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{value}: give a number above 0")
-    return value
 
 
 def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
@@ -218,16 +91,6 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
                     batch_size=options.batch_size,
                     **world,
                 )
-
-
-def efforts(options: argparse.Namespace) -> tuple[Effort, Effort]:
-    """Return how long to measure without training and with it."""
-    usual = (QUICK, QUICK_TRAINING) if options.quick else (FULL, FULL_TRAINING)
-    without, training = (
-        Effort(options.repeats or effort.repeats, options.seconds or effort.seconds)
-        for effort in usual
-    )
-    return without, training
 
 
 def measure(
@@ -330,7 +193,7 @@ def complaints(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; return the exit status."""
-    options = parse(arguments)
+    options = parse(arguments, description=__doc__)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     keep_freed_memory()  # as train.py does
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)

@@ -137,12 +137,17 @@ ObservationView<Env, T> observation_view(TensorList tensors) {
   return view;
 }
 
+/// Parameters come as a tensor of the host: a list of Python's numbers would be converted one by one
+/// in every call, which costs a single world more than its physics.
 template <class Env, class T>
-typename Env::template Params<T> checked_params(c10::ArrayRef<double> numbers) {
-  const size_t count = Specs<Env>::get().params;
-  TORCH_CHECK(numbers.size() == count, "marinenav: `params` has ", numbers.size(),
-              " entries, expected ", count, " (see the specification)");
-  return unpack_params<Env, T>(numbers.data());
+typename Env::template Params<T> checked_params(const Tensor& numbers) {
+  const int64_t count = static_cast<int64_t>(Specs<Env>::get().params);
+  TORCH_CHECK(numbers.is_cpu() && numbers.scalar_type() == c10::kDouble && numbers.is_contiguous(),
+              "marinenav: `params` has dtype ", numbers.scalar_type(), " on ", numbers.device(),
+              ", expected contiguous float64 on cpu");
+  TORCH_CHECK(numbers.dim() == 1 && numbers.numel() == count, "marinenav: `params` has ",
+              numbers.numel(), " entries, expected ", count, " (see the specification)");
+  return unpack_params<Env, T>(numbers.const_data_ptr<double>());
 }
 
 /// Calls body(T{}) with the state's number type.
@@ -207,7 +212,7 @@ ActionView<T> checked_action(Arguments& arguments, const Tensor& action, bool tu
 template <class Backend, class Envs>
 void step(c10::string_view env, TensorList state, TensorList tables, const Tensor& action,
           TensorList previous, TensorList observation, TensorList results,
-          c10::ArrayRef<double> params, int64_t seed, int64_t first_world) {
+          const Tensor& params, int64_t seed, int64_t first_world) {
   with_env(Envs{}, env, [&](auto tag) {
     using Env = typename decltype(tag)::Type;
     Arguments arguments =
@@ -230,7 +235,7 @@ void step(c10::string_view env, TensorList state, TensorList tables, const Tenso
 template <class Backend, class Envs>
 void unroll(c10::string_view env, TensorList state, TensorList tables, const Tensor& actions,
             TensorList previous, TensorList observation, TensorList results,
-            c10::ArrayRef<double> params, int64_t seed, int64_t first_world) {
+            const Tensor& params, int64_t seed, int64_t first_world) {
   with_env(Envs{}, env, [&](auto tag) {
     using Env = typename decltype(tag)::Type;
     if constexpr (Env::kUnrolls) {
@@ -258,7 +263,7 @@ void unroll(c10::string_view env, TensorList state, TensorList tables, const Ten
 
 template <class Backend, class Envs>
 void reset(c10::string_view env, TensorList state, TensorList tables, const OptionalTensor& only,
-           TensorList observation, const Tensor& alive, c10::ArrayRef<double> params, int64_t seed,
+           TensorList observation, const Tensor& alive, const Tensor& params, int64_t seed,
            int64_t first_world, bool skip_if_empty) {
   with_env(Envs{}, env, [&](auto tag) {
     using Env = typename decltype(tag)::Type;
@@ -280,7 +285,7 @@ void reset(c10::string_view env, TensorList state, TensorList tables, const Opti
 
 template <class Backend, class Envs>
 void observe(c10::string_view env, TensorList state, TensorList tables, const OptionalTensor& only,
-             TensorList observation, c10::ArrayRef<double> params, int64_t seed,
+             TensorList observation, const Tensor& params, int64_t seed,
              int64_t first_world) {
   with_env(Envs{}, env, [&](auto tag) {
     using Env = typename decltype(tag)::Type;

@@ -53,9 +53,8 @@ class Tables {
   int size(const char* name) const { return static_cast<int>(find(sizes_, name)); }
   /// The extent called `name`, or -1.
   int64_t known_size(const char* name) const {
-    for (const auto& [known, size] : sizes_)
-      if (std::strcmp(known, name) == 0) return size;
-    return -1;
+    const Named<int64_t>* known = search(sizes_, name);
+    return known ? known->value : -1;
   }
   uint64_t seed = 0;
   uint32_t first_world = 0;  // global index of world 0
@@ -66,12 +65,21 @@ class Tables {
     const char* name;
     X value;
   };
+  /// The entry called `name`, or null. Equal literals of a translation unit mostly are one, so that
+  /// few names have to be read.
+  template <class X>
+  static const Named<X>* search(const std::vector<Named<X>>& all, const char* name) {
+    for (const Named<X>& one : all)
+      if (one.name == name) return &one;
+    for (const Named<X>& one : all)
+      if (std::strcmp(one.name, name) == 0) return &one;
+    return nullptr;
+  }
   /// The value called `name`; zero where a specification lacks it.
   template <class X>
   static X find(const std::vector<Named<X>>& all, const char* name) {
-    for (const Named<X>& one : all)
-      if (std::strcmp(one.name, name) == 0) return one.value;
-    return X{};
+    const Named<X>* found = search(all, name);
+    return found ? found->value : X{};
   }
   std::vector<Named<void*>> pointers_;
   std::vector<Named<int64_t>> sizes_;

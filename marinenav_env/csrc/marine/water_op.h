@@ -32,7 +32,7 @@ constexpr bool kHasWater<Env, std::void_t<typename Env::Vessel>> = true;
 
 template <class Backend, class Envs>
 void water(c10::string_view env, TensorList state, TensorList tables, const Tensor& position,
-           const Tensor& velocity, c10::ArrayRef<double> params) {
+           const Tensor& velocity, const Tensor& params) {
   with_env(Envs{}, env, [&](auto tag) {
     using Env = typename decltype(tag)::Type;
     if constexpr (kHasWater<Env>) {

@@ -174,7 +174,24 @@ WRONG = {
     "contiguity of obs": ("observe", "mask", turned, "`mask` must be c"),
     "mask's length": ("reset", "only", lambda t: t[1:].clone(), r"`only` has shape \[4\]"),
     "too few parameters": ("step", "params", lambda p: p[:-1], "`params` has .* entries, exp"),
-    "too many parameters": ("reset", "params", lambda p: [*p, 1.0], "`params` has .* entries, exp"),
+    "too many parameters": (
+        "reset",
+        "params",
+        lambda p: p.repeat(2),
+        "`params` has .* entries, exp",
+    ),
+    "shape of the parameters": (
+        "step",
+        "params",
+        lambda p: p[None],
+        "`params` has .* entries, exp",
+    ),
+    "dtype of the parameters": (
+        "step",
+        "params",
+        lambda p: p.float(),
+        "`params` has dtype Float on",
+    ),
     "noise table": ("step", "radius_noise", lambda t: t[:-1].clone(), "`radius_noise` has shape"),
 }
 
@@ -316,7 +333,7 @@ def test_parameters_are_packed_by_name():
     named = list(EnvConfig().named_numbers())
     distinct = [(name, float(i)) for i, (name, _) in enumerate(named)]
     packed = spec.pack(reversed(distinct))
-    assert dict(zip(spec.params, packed, strict=True)) == dict(distinct)
+    assert dict(zip(spec.params, packed.tolist(), strict=True)) == dict(distinct)
 
 
 @pytest.mark.parametrize("change", [lambda p: p[1:], lambda p: [*p, ("vessel.keel", 1.0)]])

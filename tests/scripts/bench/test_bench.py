@@ -10,6 +10,7 @@ import torch
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.kernel import ops
 from scripts.bench import machine, main
+from scripts.bench import options as command_line
 from scripts.bench import training as bench_training
 from scripts.bench.bounds import (
     OBSERVATION,
@@ -140,11 +141,14 @@ class TestCommandLine:
         assert list(tmp_path.iterdir()) == [path]
 
     def test_effort_can_be_chosen(self):
-        assert main.efforts(main.parse(["--quick"])) == (main.QUICK, main.QUICK_TRAINING)
-        options = main.parse(["--repeats", "2", "--seconds", "0.5"])
-        assert main.efforts(options) == (Effort(2, 0.5), Effort(2, 0.5))
-        options = main.parse(["--repeats", "2"])
-        assert main.efforts(options)[1] == Effort(2, main.FULL_TRAINING.seconds)
+        assert command_line.efforts(command_line.parse(["--quick"])) == (
+            command_line.QUICK,
+            command_line.QUICK_TRAINING,
+        )
+        options = command_line.parse(["--repeats", "2", "--seconds", "0.5"])
+        assert command_line.efforts(options) == (Effort(2, 0.5), Effort(2, 0.5))
+        options = command_line.parse(["--repeats", "2"])
+        assert command_line.efforts(options)[1] == Effort(2, command_line.FULL_TRAINING.seconds)
 
     def test_below_min_rate(self, refused):
         arguments = ["--quick", "--modes", "step", "--worlds", "1", "--resets", "none"]
@@ -175,7 +179,7 @@ class TestCommandLine:
         ],
     )
     def test_number_out_of_range(self, option, value, message, refused):
-        refused(main.parse, [option, value], f"argument {option}", message, status=2)
+        refused(command_line.parse, [option, value], f"argument {option}", message, status=2)
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
     def test_no_gpu(self, refused):
@@ -184,12 +188,12 @@ class TestCommandLine:
         assert time.monotonic() - begun < 5
 
     def test_covers_all_that_is_asked_for(self):
-        rows = list(main.cases(main.parse(["--device", "cpu"]), CPU))
+        rows = list(main.cases(command_line.parse(["--device", "cpu"]), CPU))
         steps = {(c.worlds, c.resets, c.vortices) for c in rows if c.mode == "step"}
-        assert steps == {(w, r, c) for w in main.WORLDS for r in RESETS for c in (0, 4)}
+        assert steps == {(w, r, c) for w in command_line.WORLDS for r in RESETS for c in (0, 4)}
         assert {c.disturbances for c in rows} == {"off"}
         acting = [c for c in rows if c.mode == "inference"]
-        assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*main.WORLDS, 64}
+        assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*command_line.WORLDS, 64}
         assert {c.agent for c in acting} == set(REPLAY_AGENTS)
         assert [c.agent for c in rows if c.mode == "train"] == list(REPLAY_AGENTS)
         assert {c.samples_per_insert for c in rows if c.mode == "train"} == {5.1}
@@ -228,10 +232,10 @@ class TestCommandLine:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
         monkeypatch.setattr(ops, "has_cuda", lambda: operators)
-        assert main.parse([]).device == taken
+        assert command_line.parse([]).device == taken
 
     def test_ratio_on_a_gpu(self):
-        options = main.parse(["--device", "cuda", "--modes", "train"])
+        options = command_line.parse(["--device", "cuda", "--modes", "train"])
         assert {c.samples_per_insert for c in main.cases(options, CPU)} == {1 / 8}
 
 

@@ -139,7 +139,7 @@ def _predicted(observation: Observation) -> tuple[Tensor, Tensor]:
 
 
 @functools.cache
-def _choices(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, list[float]]:
+def _choices(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     sides = (HULL.left_thrust_rates, HULL.right_thrust_rates)
     rates = torch.tensor(list(itertools.product(*sides)), dtype=dtype, device=device)
     return rates / HULL.max_thrust_rate, packed_params(EnvConfig())

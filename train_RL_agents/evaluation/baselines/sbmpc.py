@@ -111,7 +111,7 @@ def sb_mpc(observation: Observation, settings: Settings = TUNED) -> Tensor:
 
 
 @functools.cache
-def _params() -> list[float]:
+def _params() -> Tensor:
     vessel = dataclasses.replace(HULL, dt=HULL.dt * HULL.substeps / SUBSTEPS, substeps=SUBSTEPS)
     return packed_params(dataclasses.replace(EnvConfig(), vessel=vessel))
 

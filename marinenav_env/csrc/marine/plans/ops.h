@@ -85,7 +85,7 @@ CourseParams<T> unpack_courses(c10::ArrayRef<double> numbers) {
 template <class Backend, class Envs>
 void plan_actions(c10::string_view env, TensorList observation, const Tensor& action,
                   TensorList plans, TensorList seen, const OptionalTensor& shown,
-                  c10::ArrayRef<double> params, double closer, int64_t first, int64_t decisions) {
+                  const Tensor& params, double closer, int64_t first, int64_t decisions) {
   with_plans<Envs>(env, [&](auto tag) {
     using Env = typename decltype(tag)::Type;
     Sight sight(observation);
@@ -141,7 +141,7 @@ void plan_actions(c10::string_view env, TensorList observation, const Tensor& ac
 
 template <class Backend, class Envs>
 void plan_courses(c10::string_view env, TensorList observation, const Tensor& courses,
-                  const Tensor& danger, const Tensor& remaining, c10::ArrayRef<double> params,
+                  const Tensor& danger, const Tensor& remaining, const Tensor& params,
                   c10::ArrayRef<double> costs) {
   with_plans<Envs>(env, [&](auto tag) {
     using Env = typename decltype(tag)::Type;

@@ -1,0 +1,147 @@
+"""Measures two checkouts in turn, so that the ratio of their rates holds on a noisy machine.
+
+    python scripts/bench/compare.py BEFORE AFTER [--rounds 5] [--json FILE] -- OPTION ...
+
+BEFORE and AFTER are folders of the project at two commits, each with its operators built. What
+comes after `--` goes to scripts/bench.py in both, and has to name the same rows there. Every round
+measures both, in an order that alternates. A ratio is that of the two rates of one round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from tqdm import tqdm
+
+from marinenav_env.files import write_json
+from train_RL_agents.commands.parser import Parser
+
+ROW = ("mode", "agent", "worlds", "resets")
+"""What two rows in the same place have to share."""
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path, metavar="BEFORE", help="the checkout of the divisor")
+    parser.add_argument("after", type=Path, metavar="AFTER", help="the checkout of the dividend")
+    parser.add_argument("--rounds", type=int, default=5, help="measure both this often (default 5)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record here")
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:end])
+    options.options = arguments[end + 1 :]
+    if options.rounds < 1:
+        parser.error(f"--rounds is {options.rounds}: give 1 or more")
+    for checkout in (options.before, options.after):
+        if not (checkout / "scripts" / "bench.py").is_file():
+            parser.error(f"{checkout} has no scripts/bench.py: name a checkout of this project")
+    return options
+
+
+def measure(checkout: Path, options: Sequence[str]) -> dict[str, Any]:
+    """Run the benchmark of a checkout; return its record.
+
+    Raises:
+        RuntimeError: the benchmark failed.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        record = Path(scratch) / "record.json"
+        command = [sys.executable, "scripts/bench.py", *options, "--json", str(record)]
+        paths = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
+        done = subprocess.run(
+            command, cwd=checkout, env=paths, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} failed in {checkout}:\n{done.stderr[-2000:]}")
+        return json.loads(record.read_text())
+
+
+def compared(
+    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return for every row of the benchmark the median rates and the ratios of the rounds.
+
+    Args:
+        before: the records of one checkout, a round each.
+        after: those of the other, in the same order.
+
+    Raises:
+        ValueError: the two checkouts measured different rows.
+    """
+    rows = []
+    for place, (first, second) in enumerate(zip(before[0]["rows"], after[0]["rows"], strict=True)):
+        kind = {name: second[name] for name in ROW}
+        if kind != {name: first[name] for name in ROW}:
+            raise ValueError(f"row {place} is {kind} in the second checkout, not in the first")
+        slow, fast = (
+            [record["rows"][place]["robot_steps_per_s"] for record in records]
+            for records in (before, after)
+        )
+        ratios = [dividend / divisor for dividend, divisor in zip(fast, slow, strict=True)]
+        # Records of before the words of today say `cores`.
+        kind["vortices"] = second.get("vortices", second.get("cores"))
+        rows.append(
+            {
+                **kind,
+                "before_robot_steps_per_s": statistics.median(slow),
+                "after_robot_steps_per_s": statistics.median(fast),
+                "ratio": statistics.median(ratios),
+                "ratios": ratios,
+            }
+        )
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print a table, and write the record after every round."""
+    options = parse(arguments)
+    records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    rows: list[dict[str, Any]] = []
+    for turn in tqdm(range(options.rounds), unit="round", disable=None):
+        checkouts = list(zip((options.before, options.after), records, strict=True))
+        for checkout, of in checkouts if turn % 2 == 0 else reversed(checkouts):
+            of.append(measure(checkout, options.options))
+        rows = compared(*records)
+        if options.json:
+            before, after = (of[0] for of in records)
+            write_json(
+                options.json,
+                {
+                    "machine": after["machine"],
+                    "versions": after["versions"],
+                    "commit": after["commit"],
+                    "uncommitted_changes": after["uncommitted_changes"],
+                    "commit_before": before["commit"],
+                    "rounds": turn + 1,
+                    "options": options.options,
+                    "rows": rows,
+                },
+            )
+    table = Table(title=f"medians of {options.rounds} rounds, robot-steps/s")
+    for name in ("mode", "agent", "worlds", "vortices", "resets"):
+        table.add_column(name)
+    for name in ("before", "after", "ratio", "least", "most"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        cells = [row["mode"], row["agent"] or "", f"{row['worlds']:,}", str(row["vortices"])]
+        rates = (f"{row[f'{name}_robot_steps_per_s']:,.0f}" for name in ("before", "after"))
+        ratios = (row["ratio"], min(row["ratios"]), max(row["ratios"]))
+        table.add_row(*cells, row["resets"], *rates, *(f"{ratio:.3f}" for ratio in ratios))
+    Console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

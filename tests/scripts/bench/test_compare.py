@@ -1,0 +1,57 @@
+"""The comparison of two checkouts: its ratios, its order, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scripts.bench import compare
+
+# Stands in for the benchmark of a checkout: its rate grows from round to round, and a log tells
+# the order.
+BENCHMARK = """
+import json, sys
+from pathlib import Path
+log = Path("../log")
+log.write_text((log.read_text() if log.exists() else "") + Path.cwd().name)
+turn = log.read_text().count(Path.cwd().name)
+row = {"mode": "step", "agent": None, "worlds": 64, "resets": "natural"}
+row |= {"robot_steps_per_s": RATE * turn, PLACE: 4}
+record = {"machine": {}, "versions": {}, "commit": "c", "uncommitted_changes": False}
+Path(sys.argv[-1]).write_text(json.dumps({**record, "rows": [row]}))
+sys.exit("--fail" in sys.argv)
+"""
+
+
+@pytest.fixture
+def checkouts(tmp_path) -> tuple[str, str]:
+    """Two folders with a benchmark; the second is three times as fast."""
+    for name, rate, place in (("a", "10.0", "cores"), ("b", "30.0", "vortices")):
+        program = BENCHMARK.replace("RATE", rate).replace("PLACE", repr(place))
+        (tmp_path / name / "scripts").mkdir(parents=True)
+        (tmp_path / name / "scripts" / "bench.py").write_text(program)
+    return str(tmp_path / "a"), str(tmp_path / "b")
+
+
+def test_ratios_are_of_one_round_and_the_order_alternates(checkouts, tmp_path, capsys):
+    path = tmp_path / "ratios.json"
+    assert compare.main([*checkouts, "--rounds", "3", "--json", str(path), "--", "--quick"]) == 0
+    record = json.loads(path.read_text())
+    (row,) = record["rows"]
+    assert (row["before_robot_steps_per_s"], row["after_robot_steps_per_s"]) == (20.0, 60.0)
+    assert row["ratios"] == [3.0, 3.0, 3.0]
+    assert (row["worlds"], row["vortices"]) == (64, 4)
+    assert (record["rounds"], record["options"]) == (3, ["--quick"])
+    assert (tmp_path / "log").read_text() == "abbaab"
+    assert "3.000" in capsys.readouterr().out
+
+
+def test_what_cannot_be_compared_is_refused(checkouts, tmp_path, refused):
+    refused(compare.main, [*checkouts, "--rounds", "0"], "--rounds is 0", status=2)
+    refused(compare.main, [checkouts[0], str(tmp_path)], "has no scripts/bench.py", status=2)
+    with pytest.raises(RuntimeError, match="failed in"):
+        compare.main([*checkouts, "--rounds", "1", "--", "--fail"])
+    program = Path(checkouts[1]) / "scripts" / "bench.py"
+    program.write_text(program.read_text().replace("64", "65"))
+    with pytest.raises(ValueError, match=r"row 0 is .*65.* not in the first"):
+        compare.main([*checkouts, "--rounds", "1"])
