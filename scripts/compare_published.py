@@ -23,8 +23,18 @@ FIGURES = Path(__file__).resolve().parents[1] / "tests/reference/published_succe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return 1 if a file cannot be compared."""
     parser = Parser(description=__doc__.partition("\n")[0])
-    parser.add_argument("evaluations", type=Path, nargs="+", metavar="FOLDER|FILE")
-    parser.add_argument("--against", metavar="AGENT", help="published algorithm (default: its own)")
+    parser.add_argument(
+        "evaluations",
+        type=Path,
+        nargs="+",
+        metavar="FOLDER|FILE",
+        help="folders of pretrained/ or JSON files of evaluate.py",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="AGENT",
+        help="compare with this published algorithm (default: its own)",
+    )
     options = parser.parse_args(arguments)
     try:
         tables = [

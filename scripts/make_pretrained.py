@@ -44,9 +44,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "run", type=Path, metavar="RUN", help="a run's folder, or a checkpoint of it"
     )
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     parser.add_argument(
-        "--episodes", type=int, default=1000, metavar="N", help="per stage (default %(default)s)"
+        "--output", type=Path, required=True, metavar="FOLDER", help="make this folder"
+    )
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="play so many episodes of each stage (default %(default)s)",
     )
     parser.add_argument(
         "--encounters",
@@ -56,7 +62,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help=f"per scenario of the set {SET!r}, in the task marine (default %(default)s; 0: none)",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the evaluation (default %(default)s)"
+        "--seed", type=int, default=1, help="draw the episodes from this seed (default %(default)s)"
     )
     parser.add_argument(
         "--cvar",
@@ -69,7 +75,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="evaluate and ship with the task's own water, sensor and stages instead of the run's",
     )
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="evaluate on this device"
+    )
     options = parser.parse_args(arguments)
     for name, least in (("episodes", 1), ("encounters", 0)):
         if getattr(options, name) < least:

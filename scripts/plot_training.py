@@ -28,11 +28,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0, or 2 if a run or the output is of no use.
     """
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_DIR", help="run or sweep")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of a run or of a sweep"
+    )
     parser.add_argument("--output", type=Path, required=True, help=f"{' '.join(PICTURES)}")
-    parser.add_argument("--x", choices=AXES, default="steps", help="course of the runs")
-    parser.add_argument("--labels", nargs="+", help="names in the legend, one per run")
-    parser.add_argument("--dpi", type=int, default=150, help="pixels per inch")
+    parser.add_argument(
+        "--x", choices=AXES, default="steps", help="draw over this course of the runs"
+    )
+    parser.add_argument("--labels", nargs="+", help="name the runs so in the legend, one name each")
+    parser.add_argument("--dpi", type=int, default=150, help="draw so many pixels per inch")
     options = parser.parse_args(arguments)
     try:
         check_output(options.output, PICTURES)

@@ -122,16 +122,34 @@ def stage_of(options: argparse.Namespace, path: str) -> str:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     parser = Parser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--checkpoint", nargs="+", required=True, metavar="PATH")
     parser.add_argument(
-        "--stage", metavar="N", help="of the policy's task (default: its last evaluation stage)"
+        "--checkpoint",
+        nargs="+",
+        required=True,
+        metavar="PATH",
+        help="policies to judge, as evaluate.py takes them",
     )
     parser.add_argument(
-        "--episodes", type=int, default=300, metavar="N", help="per level (default %(default)s)"
+        "--stage",
+        metavar="N",
+        help="change this stage of the policy's task (default: its last evaluation stage)",
     )
-    parser.add_argument("--seed", type=int, default=3, help="of the episodes (default %(default)s)")
     parser.add_argument(
-        "--quantities", nargs="+", default=[], metavar="WORD", help="those with it in their names"
+        "--episodes",
+        type=int,
+        default=300,
+        metavar="N",
+        help="play so many episodes of each level (default %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=3, help="draw the episodes from this seed (default %(default)s)"
+    )
+    parser.add_argument(
+        "--quantities",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="change only what has one of these words in its name",
     )
     parser.add_argument(
         "--shield",
@@ -139,7 +157,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="KEY=VALUE",
         help="guard the policies with a shield, with these settings where given (docs/shield.md)",
     )
-    parser.add_argument("--json", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--json", type=Path, required=True, metavar="FILE", help="write the record to this file"
+    )
     options = parser.parse_args(arguments)
     if not chosen(options.quantities):
         names = ", ".join(quantity.name for quantity in QUANTITIES)

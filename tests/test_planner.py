@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import pytest
@@ -13,6 +14,8 @@ from marinenav_env.episodes.format import read_episode
 from tests.conftest import ROOT, load_file
 from tests.train_RL_agents.policy_samples import EPISODES, OUTPUTS, export_policy, save_policy
 from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.shield.acting import shield_agent
+from train_RL_agents.policies.shield.config import ShieldConfig
 
 example = load_file(ROOT / "docs" / "examples" / "planner.py")
 # torch advises against TorchScript, which deployed planners load.
@@ -62,19 +65,18 @@ def on_the_chart(tracks, step, robot):
     return vessel, (own["goal_y"], own["goal_x"]), contacts[::-1]
 
 
-@pytest.mark.parametrize("name", OUTPUTS)
 @torch.no_grad()
-def test_it_sees_and_does_what_the_checkpoint_does(tmp_path, tracks, name):
-    planner, agent = planner_of(tmp_path, name)
+def assert_follows(planner, agent, act, tracks, steps):
+    """Let the planner act for every vessel of recorded moments, and compare it with `act`."""
     decision = 0.5
-    for step in range(0, 40, 8):
+    for step in steps:
         for robot in torch.nonzero(tracks.acted[step, 0]).flatten().tolist():
             vessel, goal, contacts = on_the_chart(tracks, step, robot)
             seen = planner.observe(vessel, goal, contacts)
             recorded = [part[step, 0, robot] for part in tracks.observation]
             for found, expected in zip(seen, recorded, strict=True):
                 torch.testing.assert_close(found[0], expected, rtol=0.0, atol=1e-7)
-            action = agent.act(type(tracks.observation)(*seen), mean=True)[0]
+            action = act(type(tracks.observation)(*seen))[0]
             if agent.discrete:
                 choices = (0.0, -500.0, -1000.0, 500.0, 1000.0)
                 rates = choices[int(action) // 5], choices[int(action) % 5]
@@ -87,6 +89,44 @@ def test_it_sees_and_does_what_the_checkpoint_does(tmp_path, tracks, name):
                 for thrust, rate in zip(before, rates, strict=True)
             ]
             assert thrusts == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_it_sees_and_does_what_the_checkpoint_does(tmp_path, tracks, name):
+    planner, agent = planner_of(tmp_path, name)
+    act = functools.partial(agent.act, mean=True)
+    assert_follows(planner, agent, act, tracks, range(0, 40, 8))
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "SAC", "Rainbow"])
+def test_a_file_with_a_shield_is_called_as_without(tmp_path, tracks, name):
+    path = save_policy(tmp_path / "policy.pt", name)
+    planner = example.Planner(export_policy(path, "torchscript", "--shield", "margin_m=1"))
+    agent, config = load_policy(path)
+    bare = functools.partial(agent.double().act, mean=True)
+    guarded = shield_agent(agent, config, ShieldConfig(margin_m=1.0), bare)
+    changed = []
+
+    def act(observation):
+        action = guarded(observation)
+        changed.append(not torch.equal(action, bare(observation)))
+        return action
+
+    assert_follows(planner, agent, act, tracks, range(0, 40, 16))
+    assert 0 < sum(changed) < len(changed)
+
+
+def test_the_network_is_warm_before_the_first_decision(tmp_path, monkeypatch):
+    path, calls = export_policy(save_policy(tmp_path / "policy.pt", "IQN")), []
+    rates = example.Planner.rates
+
+    def counted(planner, observation):
+        calls.append([part.shape for part in observation])
+        return rates(planner, observation)
+
+    monkeypatch.setattr(example.Planner, "rates", counted)
+    example.Planner(path)
+    assert calls == [[(1, 7), (1, 5, 5), (1, 5)]] * example.WARM_UP_CALLS
 
 
 def test_what_is_out_of_range_is_not_seen(tmp_path, tracks):

@@ -58,7 +58,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         scenario="evaluate in scenarios instead of stages",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="S", help="of the episodes (default %(default)s)"
+        "--seed",
+        type=int,
+        default=1,
+        metavar="S",
+        help="draw the episodes from this seed (default %(default)s)",
     )
     parser.add_argument(
         "--cvar",
@@ -102,7 +106,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             help=f"show these {shown} on the page too",
         )
     parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="evaluate on this device"
+    )
     rest, settings = split_settings(arguments)
     namespace = parser.parse_args(rest)
     namespace.settings = settings

@@ -50,7 +50,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         type=Path,
         help="a run's folder, a checkpoint, a folder of pretrained/, or published weights",
     )
-    parser.add_argument("--format", required=True, choices=FORMATS)
+    parser.add_argument("--format", required=True, choices=FORMATS, help="write this format")
     parser.add_argument(
         "--output",
         metavar="FILE",

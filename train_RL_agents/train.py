@@ -62,20 +62,34 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "train_RL_agents/config/schema.py and agents/*.py list them with units and defaults, "
         "docs/physics.md those of env.*",
     )
-    parser.add_argument("--config", metavar="FILE", help="YAML, or a published training JSON")
-    parser.add_argument("--preset", choices=presets(), help="a file of configs/")
-    parser.add_argument("--task", choices=list(TASKS), help="environment (default marine)")
     parser.add_argument(
-        "--agent", choices=list(AGENTS), help="algorithm (default: the preset's, else AC-IQN)"
+        "--config",
+        metavar="FILE",
+        help="take settings from this YAML file, or from a published training JSON",
     )
-    parser.add_argument("--seed", type=int, nargs="+", help="several train one after another")
+    parser.add_argument(
+        "--preset", choices=presets(), help="take settings from this file of configs/"
+    )
+    parser.add_argument(
+        "--task", choices=list(TASKS), help="train in this environment (default marine)"
+    )
+    parser.add_argument(
+        "--agent",
+        choices=list(AGENTS),
+        help="train this algorithm (default: the preset's, else AC-IQN)",
+    )
+    parser.add_argument(
+        "--seed", type=int, nargs="+", help="train with this seed; several train one after another"
+    )
     add_world_options(
         parser,
         stages="train and evaluate in this stage instead of the task's",
         scenario=f"begin a share of the worlds ({SHARE:g}, or scenarios.share) with scenarios",
     )
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    parser.add_argument("--output", metavar="DIR", help="folder of the run (default runs/...)")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="train on this device")
+    parser.add_argument(
+        "--output", metavar="DIR", help="write the run to this folder (default runs/...)"
+    )
     parser.add_argument(
         "--resume",
         metavar="DIR",
@@ -83,7 +97,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "which the results may no longer be equal to the bit to those of a run never stopped, and "
         "total_steps=N, which trains a finished run longer",
     )
-    parser.add_argument("--no-compile", action="store_true", help="no CUDA graphs")
+    parser.add_argument("--no-compile", action="store_true", help="capture no CUDA graphs")
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
     namespace = parser.parse_args([a for a in arguments if not OVERRIDE.fullmatch(a)])
     namespace.overrides = overrides

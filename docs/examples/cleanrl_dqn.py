@@ -23,8 +23,8 @@ def network() -> nn.Sequential:
 def main() -> None:
     """Train, then print the mean return of the last episodes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=60_000, help="decisions of all worlds")
-    parser.add_argument("--worlds", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=60_000, help="take so many decisions in all")
+    parser.add_argument("--worlds", type=int, default=16, help="collect in this many worlds")
     options = parser.parse_args()
     torch.manual_seed(0)
     random = np.random.default_rng(0)

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 MARK = b"marinenav-sha256:"
+WARM_UP_CALLS = 3  # TorchScript compiles in the first two, which takes longer than a decision may
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Contact:
 
 
 class Planner:
-    """Acts for one vessel.
+    """Acts for one vessel; the network is warm when it is made.
 
     Args:
         path: of a file that `export.py --format torchscript` wrote.
@@ -75,6 +76,9 @@ class Planner:
         self.limits = config["env"]["vessel"]
         self.decision_s = self.about["actions"]["decision_s"]
         self.rows = self.about["inputs"][1]["shape"][1]
+        moored = Vessel(*[0.0] * 8)
+        for _ in range(WARM_UP_CALLS):
+            self.rates(self.observe(moored, goal=(20.0, 0.0), contacts=()))
 
     def thrusts(
         self,

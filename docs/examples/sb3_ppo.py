@@ -35,9 +35,9 @@ def success(model: PPO, worlds: int) -> float:
 def main() -> None:
     """Train, evaluate and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=400_000, help="decisions of all worlds")
-    parser.add_argument("--worlds", type=int, default=64)
-    parser.add_argument("--episodes", type=int, default=200, help="of the evaluation")
+    parser.add_argument("--steps", type=int, default=400_000, help="take so many decisions in all")
+    parser.add_argument("--worlds", type=int, default=64, help="collect in this many worlds")
+    parser.add_argument("--episodes", type=int, default=200, help="evaluate in this many episodes")
     options = parser.parse_args()
     env = VecMonitor(SB3VecEnv(GymVectorEnv(options.worlds, **TRAINING)))
     model = PPO(

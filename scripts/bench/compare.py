@@ -4,7 +4,9 @@
 
 BEFORE and AFTER are folders of the project at two commits, each with its operators built. What
 comes after `--` goes to scripts/bench.py in both, and has to name the same rows there. Every round
-measures both, in an order that alternates. A ratio is that of the two rates of one round.
+measures both, in an order that alternates. A ratio is that of the two rates of one round; the last
+column compares the fastest repeats of all rounds, which other work on the machine slows least.
+Few and short rows a round keep the two close in time.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from rich.table import Table
 from tqdm import tqdm
 
 from marinenav_env.files import write_json
+from scripts.bench.table import FILE_WIDTH
 from train_RL_agents.commands.parser import Parser
 
 ROW = ("mode", "agent", "worlds", "resets")
@@ -34,10 +37,12 @@ ROW = ("mode", "agent", "worlds", "resets")
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", type=Path, metavar="BEFORE", help="the checkout of the divisor")
-    parser.add_argument("after", type=Path, metavar="AFTER", help="the checkout of the dividend")
+    parser.add_argument(
+        "before", type=Path, metavar="BEFORE", help="folder of the checkout to compare with"
+    )
+    parser.add_argument("after", type=Path, metavar="AFTER", help="folder of the checkout to judge")
     parser.add_argument("--rounds", type=int, default=5, help="measure both this often (default 5)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record here")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:end])
@@ -90,6 +95,10 @@ def compared(
             for records in (before, after)
         )
         ratios = [dividend / divisor for dividend, divisor in zip(fast, slow, strict=True)]
+        best_slow, best_fast = (
+            max(record["rows"][place]["fastest_repeat_robot_steps_per_s"] for record in records)
+            for records in (before, after)
+        )
         # Records of before the words of today say `cores`.
         kind["vortices"] = second.get("vortices", second.get("cores"))
         rows.append(
@@ -99,6 +108,7 @@ def compared(
                 "after_robot_steps_per_s": statistics.median(fast),
                 "ratio": statistics.median(ratios),
                 "ratios": ratios,
+                "ratio_of_fastest_repeats": best_fast / best_slow,
             }
         )
     return rows
@@ -132,14 +142,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = Table(title=f"medians of {options.rounds} rounds, robot-steps/s")
     for name in ("mode", "agent", "worlds", "vortices", "resets"):
         table.add_column(name)
-    for name in ("before", "after", "ratio", "least", "most"):
+    for name in ("before", "after", "ratio", "least", "most", "of fastest"):
         table.add_column(name, justify="right")
     for row in rows:
         cells = [row["mode"], row["agent"] or "", f"{row['worlds']:,}", str(row["vortices"])]
         rates = (f"{row[f'{name}_robot_steps_per_s']:,.0f}" for name in ("before", "after"))
         ratios = (row["ratio"], min(row["ratios"]), max(row["ratios"]))
+        ratios += (row["ratio_of_fastest_repeats"],)
         table.add_row(*cells, row["resets"], *rates, *(f"{ratio:.3f}" for ratio in ratios))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
     return 0
 
 

@@ -36,13 +36,11 @@ from scripts.bench.modes import (
     measure_simulator,
 )
 from scripts.bench.options import efforts, parse
-from scripts.bench.table import print_record
+from scripts.bench.table import FILE_WIDTH, print_record
 from scripts.bench.training import measure_training
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
-
-FILE_WIDTH = 160  # characters of a table that is not shown in a terminal
 
 
 def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:

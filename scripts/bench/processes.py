@@ -37,14 +37,44 @@ FIGURES = ("robot_steps_per_s", "gradient_samples_per_s", "samples_per_insert")
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--processes", nargs="+", type=int, default=[1, 2], metavar="N")
-    parser.add_argument("--agent", choices=list(REPLAY_AGENTS), default="AC-IQN")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--steps", type=int, default=80_000, help="decisions of each process")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record here")
     parser.add_argument(
-        "settings", nargs="*", metavar="SETTING=VALUE", help="as of train.py, such as threads=1"
+        "--processes",
+        nargs="+",
+        type=int,
+        default=[1, 2],
+        metavar="N",
+        help="train with so many processes, one row each (default: 1 2)",
+    )
+    parser.add_argument(
+        "--agent",
+        choices=list(REPLAY_AGENTS),
+        default="AC-IQN",
+        help="train this algorithm (default %(default)s)",
+    )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="train on this device (default %(default)s)",
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=80_000,
+        help="let every process take so many decisions (default %(default)s)",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=3,
+        help="measure every row so many times (default %(default)s)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
+    parser.add_argument(
+        "settings",
+        nargs="*",
+        metavar="SETTING=VALUE",
+        help="settings of the training, as train.py takes them, such as threads=1",
     )
     options = parser.parse_args(arguments)
     if min(*options.processes, options.repeats) < 1:

@@ -234,8 +234,16 @@ def main() -> None:
     """Run the benchmark from the command line."""
     parser = Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="write machine, versions and rows to this file")
-    parser.add_argument("--quick", action="store_true", help="1e5 and 1e6 entries, fewer rounds")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="measure rings of 1e5 and 1e6 entries alone, in fewer rounds",
+    )
+    parser.add_argument(
+        "--device",
+        default="cuda" if torch.cuda.is_available() else "cpu",
+        help="keep the replay on this device (default %(default)s)",
+    )
     options = parser.parse_args()
     device = torch.device(options.device)
     rows = run(ENTRIES[:2] if options.quick else ENTRIES, 15 if options.quick else 31, device)

@@ -112,8 +112,15 @@ def compare(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare every task; return the exit status."""
     parser = Parser(description=__doc__)
-    parser.add_argument("--decisions", type=int, default=1000, help="of each of the worlds")
-    parser.add_argument("--worlds", type=int, default=100)
+    parser.add_argument(
+        "--decisions",
+        type=int,
+        default=1000,
+        help="take so many decisions in each world (default %(default)s)",
+    )
+    parser.add_argument(
+        "--worlds", type=int, default=100, help="compare in so many worlds (default %(default)s)"
+    )
     options = parser.parse_args(arguments)
     wrong = 0
     for kind in CLASSIC:

@@ -58,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         line for line in (ROOT / "requirements.txt").open() if line.startswith("torch==")
     ).strip()
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--torch", default=pinned, help="for pip: a version or a wheel's path")
+    parser.add_argument(
+        "--torch", default=pinned, help="install this torch: a version or a wheel's path"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         try:

@@ -121,10 +121,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="train for a moment with one of so many configurations (default %(default)s)",
     )
     parser.add_argument(
-        "--patience", type=float, default=120.0, metavar="S", help="until a case hangs"
+        "--patience",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="give a case so many seconds before it counts as hanging",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the cases (default %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="draw the cases from this seed (default %(default)s)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to this file")
     options = parser.parse_args(arguments)
     for name in FAMILIES:
         if getattr(options, name) < 0:

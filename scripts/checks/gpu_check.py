@@ -370,7 +370,9 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     default = Path(os.environ.get("OUT") or ROOT / "docs" / "benchmarks")
-    parser.add_argument("folder", nargs="?", type=Path, default=default, help="for the records")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=default, help="folder that gets the records"
+    )
     folder = parser.parse_args().folder.resolve()
     begun = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     only = os.environ.get("GPU_CHECK_ONLY", "").split()

@@ -221,13 +221,23 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     parser = Parser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--agent", choices=list(AGENTS), nargs="+", default=list(AGENTS), help="default: all"
+        "--agent",
+        choices=list(AGENTS),
+        nargs="+",
+        default=list(AGENTS),
+        help="check these algorithms (default: all)",
     )
     parser.add_argument(
-        "--kills", type=int, default=100, metavar="N", help="per agent (default %(default)s)"
+        "--kills",
+        type=int,
+        default=100,
+        metavar="N",
+        help="kill so many trainings of each algorithm (default %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the moments (default %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the tallies")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="draw the moments from this seed (default %(default)s)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the tallies to this file")
     options = parser.parse_args(arguments)
     if options.kills < 1:
         parser.error(f"--kills is {options.kills}: give 1 or more")

@@ -73,9 +73,11 @@ def learn(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train everything; return the exit status."""
     parser = Parser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="train with these seeds")
     tasks = [problem.task for problem in PROBLEMS]
-    parser.add_argument("--tasks", nargs="+", choices=tasks, default=tasks)
+    parser.add_argument(
+        "--tasks", nargs="+", choices=tasks, default=tasks, help="train in these tasks"
+    )
     options = parser.parse_args(arguments)
     missed = 0
     for problem in (problem for problem in PROBLEMS if problem.task in options.tasks):

@@ -154,8 +154,10 @@ def write(path: Path, value: Any) -> None:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", metavar="REGEX", help="files of the mutants to try")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes")
+    parser.add_argument(
+        "--only", default="", metavar="REGEX", help="try the mutants of these files alone"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to this file")
     return parser.parse_args(arguments)
 
 

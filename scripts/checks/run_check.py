@@ -126,9 +126,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the checks; return the exit status."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=CHECKS, help="what to check")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda", help="where")
     parser.add_argument(
-        "--settings", nargs="*", default=[], metavar="KEY=VALUE", help="in the place of its own"
+        "--device", choices=("cpu", "cuda"), default="cuda", help="run on this device"
+    )
+    parser.add_argument(
+        "--settings",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="train with these settings instead of the check's own",
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:

@@ -99,7 +99,9 @@ def unroll(device: str, dtype: torch.dtype, frames: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run everything once."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cuda", help="run on this device"
+    )
     device = parser.parse_args(arguments).device
     variants = itertools.product((torch.float32, torch.float64), (False, True), (1, 2))
     for dtype, discrete, frames in variants:

@@ -74,8 +74,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
     parser = Parser(description=__doc__)
     parser.add_argument("policy", help="a policy's file or folder")
-    parser.add_argument("--episodes", type=int, default=1_000, help="of each stage")
-    parser.add_argument("--repeats", type=int, default=5, help="evaluations")
+    parser.add_argument(
+        "--episodes", type=int, default=1_000, help="play so many episodes of each stage"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="evaluate so many times with scores and without"
+    )
     arguments = parser.parse_args(argv)
     torch.set_num_threads(1)
     ratios = []

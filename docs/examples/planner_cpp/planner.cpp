@@ -3,7 +3,8 @@
 //
 // planner MODEL.pt < observations
 //
-// It checks the file's checksum before it loads it, and says on stderr what it loaded.
+// It checks the file's checksum before it loads it, calls the network until it is warm, and says on
+// stderr what it loaded.
 // A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
 // mask. It may go on: for a network that takes quantile fractions with 32 of them, else those in the
 // file are taken; for one that returns mean and spread with 2 standard normal numbers, else it acts
@@ -25,6 +26,8 @@
 namespace {
 
 constexpr int64_t kSelf = 7, kObjects = 5, kFeatures = 5, kTaus = 32, kThrusters = 2;
+// TorchScript compiles in the first two calls, which takes longer than a decision may.
+constexpr int kWarmUpCalls = 3;
 
 /// Numbers of one line, taken from the front.
 class Numbers {
@@ -98,18 +101,35 @@ void print_pair(const torch::Tensor& action) {
   std::cout << action[0][0].item<double>() << ' ' << action[0][1].item<double>() << '\n';
 }
 
-void plan(torch::jit::Module& model, const std::string& description, Numbers numbers) {
+bool takes_fractions(const torch::jit::Module& model) {
+  return model.get_method("forward").num_inputs() == 3;  // with `self`
+}
+
+/// Calls the network for an observation at the front of the numbers.
+torch::jit::IValue call(torch::jit::Module& model, const std::string& description,
+                        Numbers& numbers) {
   const auto self = numbers.take({1, kSelf});
   const auto objects = numbers.take({1, kObjects, kFeatures});
   const auto mask = numbers.take({1, kObjects});
   std::vector<torch::jit::IValue> arguments{
       c10::ivalue::Tuple::create({self, objects, mask})};
-  const bool takes_fractions = model.get_method("forward").num_inputs() == 3;  // with `self`
-  if (takes_fractions)
+  if (takes_fractions(model))
     arguments.emplace_back(numbers.all_taken() ? numbers_of(description, "acting").unsqueeze(0)
                                                : numbers.take({1, kTaus}));
+  return model.forward(arguments);
+}
 
-  const auto answer = model.forward(arguments);
+void warm_up(torch::jit::Module& model, const std::string& description) {
+  std::string line = "20";  // a goal ahead, at rest, nothing in sight
+  for (int64_t i = 1; i < kSelf + kObjects * (kFeatures + 1); ++i) line += " 0";
+  for (int i = 0; i < kWarmUpCalls; ++i) {
+    Numbers numbers(line);
+    call(model, description, numbers);
+  }
+}
+
+void plan(torch::jit::Module& model, const std::string& description, Numbers numbers) {
+  const auto answer = call(model, description, numbers);
   if (answer.isTuple()) {
     const auto parts = answer.toTuple()->elements();
     auto z = parts[0].toTensor();
@@ -118,7 +138,7 @@ void plan(torch::jit::Module& model, const std::string& description, Numbers num
   } else {
     const auto result = answer.toTensor();
     if (result.scalar_type() != torch::kFloat64) throw std::runtime_error("not float64");
-    if (takes_fractions) {
+    if (takes_fractions(model)) {
       std::cout << best(result.mean(1)) << '\n';
     } else if (result.dim() == 3) {
       std::cout << best(torch::matmul(result, numbers_of(description, "support"))) << '\n';
@@ -145,8 +165,10 @@ int main(int count, char** arguments) {
     auto model = torch::jit::load(content, torch::kCPU, files);
     std::cerr << text_of(files["marinenav.json"], "agent") << " of commit "
               << text_of(files["marinenav.json"], "commit") << '\n';
+    const auto& description = files["marinenav.json"];
+    warm_up(model, description);
     std::cout.precision(17);
-    for (std::string line; std::getline(std::cin, line);) plan(model, files["marinenav.json"], Numbers(line));
+    for (std::string line; std::getline(std::cin, line);) plan(model, description, Numbers(line));
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';
     return 1;

@@ -16,7 +16,7 @@ log = Path("../log")
 log.write_text((log.read_text() if log.exists() else "") + Path.cwd().name)
 turn = log.read_text().count(Path.cwd().name)
 row = {"mode": "step", "agent": None, "worlds": 64, "resets": "natural"}
-row |= {"robot_steps_per_s": RATE * turn, PLACE: 4}
+row |= {"robot_steps_per_s": RATE * turn, "fastest_repeat_robot_steps_per_s": RATE * 9, PLACE: 4}
 record = {"machine": {}, "versions": {}, "commit": "c", "uncommitted_changes": False}
 Path(sys.argv[-1]).write_text(json.dumps({**record, "rows": [row]}))
 sys.exit("--fail" in sys.argv)
@@ -40,6 +40,7 @@ def test_ratios_are_of_one_round_and_the_order_alternates(checkouts, tmp_path, c
     (row,) = record["rows"]
     assert (row["before_robot_steps_per_s"], row["after_robot_steps_per_s"]) == (20.0, 60.0)
     assert row["ratios"] == [3.0, 3.0, 3.0]
+    assert row["ratio_of_fastest_repeats"] == 3.0
     assert (row["worlds"], row["vortices"]) == (64, 4)
     assert (record["rounds"], record["options"]) == (3, ["--quick"])
     assert (tmp_path / "log").read_text() == "abbaab"
