@@ -31,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of a run or of a sweep"
     )
-    parser.add_argument("--output", type=Path, required=True, help=f"{' '.join(PICTURES)}")
+    parser.add_argument(
+        "--output", type=Path, required=True, help=f"write this picture: {' '.join(PICTURES)}"
+    )
     parser.add_argument(
         "--x", choices=AXES, default="steps", help="draw over this course of the runs"
     )

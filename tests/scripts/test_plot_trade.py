@@ -1,0 +1,53 @@
+"""The figure of rules over time: what it reads, which policies are not beaten, what it refuses."""
+
+import json
+from pathlib import Path
+
+import imageio.v3 as imageio
+import pytest
+
+from scripts import plot_trade
+from scripts.plot_trade import Point, frontier, point_of
+from tests.conftest import ROOT
+
+
+def write_policy(folder: Path, time_s: float, totals: tuple[float | None, ...]) -> Path:
+    classes = {
+        name: {"total": {"value": total}}
+        for name, total in zip(plot_trade.CLASSES, totals, strict=True)
+    }
+    stages = [
+        {"mean_time_s": 1.0, "success": 0.1},
+        {"mean_time_s": time_s, "success": 0.9},
+    ]
+    folder.mkdir()
+    table = {"stages": stages, "encounters": {"rules": {"classes": classes}}}
+    (folder / "evaluation.json").write_text(json.dumps(table))
+    return folder
+
+
+def test_a_point_is_the_last_stage_and_the_mean_of_the_classes(tmp_path):
+    point = point_of(write_policy(tmp_path / "a", 20.0, (0.1, 0.2, 0.6)))
+    assert point == ("a", 20.0, pytest.approx(0.3), 0.9)
+
+
+def test_the_frontier_holds_what_nothing_beats_in_both():
+    quick, beaten, between = (Point(*p, 1.0) for p in (("q", 1, 0.2), ("b", 3, 0.1), ("m", 2, 0.5)))
+    slow, late = Point("s", 4, 0.9, 1.0), Point("l", 4, 0.5, 1.0)
+    assert frontier([slow, beaten, quick, late, between]) == [quick, between, slow]
+
+
+def test_the_shipped_policies_are_drawn(tmp_path, capsys):
+    marine = [str(p) for p in (ROOT / "pretrained").iterdir() if "icra2024" not in p.name]
+    output = tmp_path / "trade.png"
+    assert plot_trade.main([*marine, "--output", str(output)]) == 0
+    assert imageio.imread(output).std() > 0
+    assert str(output) in capsys.readouterr().out
+
+
+def test_what_cannot_be_drawn_is_named(tmp_path, refused):
+    bare = write_policy(tmp_path / "bare", 20.0, (0.1, None, 0.6))
+    picture = ["--output", str(tmp_path / "trade.png")]
+    refused(plot_trade.main, [str(bare), *picture], "has no rule score", status=2)
+    refused(plot_trade.main, [str(tmp_path), *picture], "has no evaluation.json", status=2)
+    refused(plot_trade.main, [str(bare), "--output", "trade.bmp"], "ends in '.bmp'", status=2)
