@@ -292,7 +292,8 @@ def test_both_observations_of_a_batch_are_worked_out_at_once(encoder, frames):
     agent = make_agent("DQN", spec=spec_for("DQN", frames), encoder=encoder)
     batch, layers = random_batch(agent, 7), agent.network.encoder.layers
     for inputs, observation in zip(agent.inputs(batch), (batch.obs, batch.next_obs), strict=True):
-        assert torch.equal(layers(inputs), agent.network.encoder(observation))
+        # Products of another batch, or by several threads, may add up in another order.
+        torch.testing.assert_close(layers(inputs), agent.network.encoder(observation))
 
 
 @pytest.mark.parametrize("name", REPLAY_AGENTS)
