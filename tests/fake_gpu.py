@@ -27,6 +27,7 @@ from marinenav_env.envs import base, checks
 from marinenav_env.kernel import memory
 
 FAKE_GPU = torch.device("cuda", 1)  # a tensor on the default GPU is a mistake too
+HOST = torch.device("cpu")
 GUARD = Path(__file__).parent / "csrc" / "cuda_guard.cpp"
 MEMORY_BYTES = 80e9
 
@@ -35,15 +36,29 @@ class OtherDeviceError(AssertionError):
     """Code for a GPU used a tensor on the CPU, or on another GPU."""
 
 
+def _read_by_the_host(func: Any, args: tuple) -> list[Any]:
+    """Return the arguments that the host reads at a launch: the simulator's parameters."""
+    return [
+        value
+        for argument, value in zip(func._schema.arguments, args, strict=False)
+        if (func.namespace, argument.name) == ("marinenav", "params")
+    ]
+
+
 class AllOnGpu(TorchDispatchMode):
-    """Raise where an operator takes or gives a tensor that is not on `FAKE_GPU`."""
+    """Raise where an operator takes or gives a tensor that is not on `FAKE_GPU`.
+
+    The simulator's parameters are the one exception: the host reads them at each launch.
+    """
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
+        host = _read_by_the_host(func, args)
         for leaf in tree_leaves((args, kwargs, result)):
-            if isinstance(leaf, Tensor) and leaf.device != FAKE_GPU:
+            expected = HOST if any(leaf is value for value in host) else FAKE_GPU
+            if isinstance(leaf, Tensor) and leaf.device != expected:
                 raise OtherDeviceError(f"{func} with a tensor {list(leaf.shape)} on {leaf.device}")
         return result
 
@@ -72,7 +87,10 @@ class Operators(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if func.namespace in ("profiler", "prim"):
             return result
-        self.calls.append(f"{func} {[_frozen(leaf) for leaf in tree_leaves((args, kwargs))]}")
+        # A graph keeps what the host has read: another tensor would go unseen.
+        host = [id(value) for value in _read_by_the_host(func, args)]
+        frozen = [_frozen(leaf) for leaf in tree_leaves((args, kwargs))]
+        self.calls.append(f"{func} {frozen} {host}")
         returns = func._schema.returns
         if func.is_view or func is torch.ops.aten.detach.default:
             return result

@@ -30,8 +30,11 @@ from marinenav_env.files import write_json
 from scripts.bench.table import FILE_WIDTH
 from train_RL_agents.commands.parser import Parser
 
-ROW = ("mode", "agent", "worlds", "resets")
-"""What two rows in the same place have to share."""
+KIND = (
+    *("mode", "task", "agent", "shield", "worlds", "robots", "buoys", "vortices"),
+    *("disturbances", "resets", "turns", "batch_size"),
+)
+"""What two rows in the same place have to share, as far as both say it."""
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -49,6 +52,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.options = arguments[end + 1 :]
     if options.rounds < 1:
         parser.error(f"--rounds is {options.rounds}: give 1 or more")
+    if options.json is not None and not options.json.parent.is_dir():
+        parser.error(f"--json {options.json}: the folder is missing, make it")
     for checkout in (options.before, options.after):
         if not (checkout / "scripts" / "bench.py").is_file():
             parser.error(f"{checkout} has no scripts/bench.py: name a checkout of this project")
@@ -73,6 +78,33 @@ def measure(checkout: Path, options: Sequence[str]) -> dict[str, Any]:
         return json.loads(record.read_text())
 
 
+def kind_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what kind of row it is; records from before the words of today say `cores`."""
+    named = {"vortices" if name == "cores" else name: value for name, value in row.items()}
+    return {name: named[name] for name in KIND if name in named}
+
+
+def check_same(records: Sequence[dict[str, Any]]) -> None:
+    """Check that the records hold the same rows in the same places.
+
+    Raises:
+        ValueError: one of them does not; a row may have lacked memory.
+    """
+    expected = [kind_of(row) for row in records[-1]["rows"]]
+    for record in records:
+        found = [kind_of(row) for row in record["rows"]]
+        if len(found) != len(expected):
+            counts = f"{len(found)} rows in one checkout or round, {len(expected)} in another"
+            raise ValueError(f"{counts}: name options that both have room for")
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            differ = [name for name in one if name in other and one[name] != other[name]]
+            if differ:
+                raise ValueError(
+                    f"row {place} has {differ[0]} {one[differ[0]]!r} in one checkout or round,"
+                    f" {other[differ[0]]!r} in another: name it among the options"
+                )
+
+
 def compared(
     before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -85,11 +117,9 @@ def compared(
     Raises:
         ValueError: the two checkouts measured different rows.
     """
+    check_same([*before, *after])
     rows = []
-    for place, (first, second) in enumerate(zip(before[0]["rows"], after[0]["rows"], strict=True)):
-        kind = {name: second[name] for name in ROW}
-        if kind != {name: first[name] for name in ROW}:
-            raise ValueError(f"row {place} is {kind} in the second checkout, not in the first")
+    for place, row in enumerate(after[0]["rows"]):
         slow, fast = (
             [record["rows"][place]["robot_steps_per_s"] for record in records]
             for records in (before, after)
@@ -99,11 +129,9 @@ def compared(
             max(record["rows"][place]["fastest_repeat_robot_steps_per_s"] for record in records)
             for records in (before, after)
         )
-        # Records of before the words of today say `cores`.
-        kind["vortices"] = second.get("vortices", second.get("cores"))
         rows.append(
             {
-                **kind,
+                **kind_of(row),
                 "before_robot_steps_per_s": statistics.median(slow),
                 "after_robot_steps_per_s": statistics.median(fast),
                 "ratio": statistics.median(ratios),
@@ -134,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     "commit": after["commit"],
                     "uncommitted_changes": after["uncommitted_changes"],
                     "commit_before": before["commit"],
+                    "uncommitted_changes_before": before["uncommitted_changes"],
                     "rounds": turn + 1,
                     "options": options.options,
                     "rows": rows,

@@ -41,12 +41,12 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
         default=list(MODES),
         help="measure these modes (default: all)",
     )
-    for_rows = parser.add_argument_group("rows: every combination is measured")
+    for_rows = parser.add_argument_group("rows: what to step, to infer and to train with")
     for_rows.add_argument(
         "--worlds",
         nargs="+",
         type=_positive,
-        help="step and infer with so many worlds (default: 1 16 256 4096 65536)",
+        help="step and infer with so many worlds (default: 1 16 256 4096 65536; with --quick 4096)",
     )
     for_rows.add_argument(
         "--resets", nargs="+", choices=RESETS, help="step with these resets (default: all)"
@@ -76,7 +76,7 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
         "--agents",
         nargs="+",
         choices=list(REPLAY_AGENTS),
-        help="infer and train with these algorithms (default: all that fit the task)",
+        help="infer and train with these (default: all that fit the task; with --quick the first)",
     )
     for_rows.add_argument(
         "--policies",

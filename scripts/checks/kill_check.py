@@ -232,7 +232,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         type=int,
         default=100,
         metavar="N",
-        help="kill so many trainings of each algorithm (default %(default)s)",
+        help="kill the training of each algorithm so many times (default %(default)s)",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="draw the moments from this seed (default %(default)s)"

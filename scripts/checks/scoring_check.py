@@ -77,9 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--episodes", type=int, default=1_000, help="play so many episodes of each stage"
     )
-    parser.add_argument(
-        "--repeats", type=int, default=5, help="evaluate so many times with scores and without"
-    )
+    parser.add_argument("--repeats", type=int, default=5, help="evaluate so many times")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(1)
     ratios = []

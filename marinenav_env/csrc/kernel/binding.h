@@ -145,8 +145,8 @@ typename Env::template Params<T> checked_params(const Tensor& numbers) {
   TORCH_CHECK(numbers.is_cpu() && numbers.scalar_type() == c10::kDouble && numbers.is_contiguous(),
               "marinenav: `params` has dtype ", numbers.scalar_type(), " on ", numbers.device(),
               ", expected contiguous float64 on cpu");
-  TORCH_CHECK(numbers.dim() == 1 && numbers.numel() == count, "marinenav: `params` has ",
-              numbers.numel(), " entries, expected ", count, " (see the specification)");
+  TORCH_CHECK(numbers.dim() == 1 && numbers.numel() == count, "marinenav: `params` has shape ",
+              numbers.sizes(), ", expected [", count, "] (see the specification)");
   return unpack_params<Env, T>(numbers.const_data_ptr<double>());
 }
 

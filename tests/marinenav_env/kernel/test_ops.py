@@ -173,18 +173,23 @@ WRONG = {
     "contiguity": ("step", "alive", turned, "`alive` must be contiguous"),
     "contiguity of obs": ("observe", "mask", turned, "`mask` must be c"),
     "mask's length": ("reset", "only", lambda t: t[1:].clone(), r"`only` has shape \[4\]"),
-    "too few parameters": ("step", "params", lambda p: p[:-1], "`params` has .* entries, exp"),
+    "too few parameters": (
+        "step",
+        "params",
+        lambda p: p[:-1],
+        r"`params` has shape .*\], exp",
+    ),
     "too many parameters": (
         "reset",
         "params",
         lambda p: p.repeat(2),
-        "`params` has .* entries, exp",
+        r"`params` has shape .*\], exp",
     ),
     "shape of the parameters": (
         "step",
         "params",
         lambda p: p[None],
-        "`params` has .* entries, exp",
+        r"`params` has shape .*\], exp",
     ),
     "dtype of the parameters": (
         "step",
