@@ -59,7 +59,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=int,
         default=200,
         metavar="N",
-        help=f"per scenario of the set {SET!r}, in the task marine (default %(default)s; 0: none)",
+        help=f"play so many episodes of each scenario of the set {SET!r}, in the task marine "
+        "(default %(default)s; 0: none)",
     )
     parser.add_argument(
         "--seed", type=int, default=1, help="draw the episodes from this seed (default %(default)s)"

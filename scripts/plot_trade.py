@@ -1,6 +1,6 @@
 """Draws what keeping the rules costs in time: the rule score of policies over their travel time.
 
-    python scripts/plot_trade.py pretrained/* --output docs/images/rules_and_time.png
+    python scripts/plot_trade.py pretrained/iqn pretrained/iqn_rules --output trade.png
 
 A FOLDER is one that make_pretrained.py wrote: its `evaluation.json` holds stages and encounters.
 Each point is a policy: the mean travel time of its last stage, and the mean total of the rule score

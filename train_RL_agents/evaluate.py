@@ -42,15 +42,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         required=True,
         nargs="+",
         metavar="PATH",
-        help="one or several: a run's folder, a checkpoint, a folder of pretrained/, an exported "
-        "or published TorchScript file, published weights (.npz, .pth), or a classical controller: "
-        + ", ".join(PREFIX + name for name in BASELINES),
+        help="evaluate these policies: a run's folder, a checkpoint, a folder of pretrained/, an "
+        "exported or published TorchScript file, published weights (.npz, .pth), or a classical "
+        "controller: " + ", ".join(PREFIX + name for name in BASELINES),
     )
     parser.add_argument(
         "--episodes",
         type=int,
         metavar="N",
-        help=f"per stage (default {EPISODES}) or scenario (default: as often as it says)",
+        help=f"play so many episodes of each stage (default {EPISODES}) or scenario (default: as "
+        "many as it says)",
     )
     add_world_options(
         parser,

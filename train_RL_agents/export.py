@@ -48,7 +48,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         required=True,
         metavar="PATH",
         type=Path,
-        help="a run's folder, a checkpoint, a folder of pretrained/, or published weights",
+        help="export this policy: a run's folder, a checkpoint, a folder of pretrained/, or "
+        "published weights",
     )
     parser.add_argument("--format", required=True, choices=FORMATS, help="write this format")
     parser.add_argument(

@@ -44,7 +44,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "before", type=Path, metavar="BEFORE", help="folder of the checkout to compare with"
     )
     parser.add_argument("after", type=Path, metavar="AFTER", help="folder of the checkout to judge")
-    parser.add_argument("--rounds", type=int, default=5, help="measure both this often (default 5)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="measure both this often (default %(default)s)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
@@ -143,32 +145,49 @@ def compared(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print a table, and write the record after every round."""
+    """Measure, print a table, and write the record after every round.
+
+    Returns:
+        Exit status: 0, or 1 if a benchmark failed or the two measured different rows.
+    """
     options = parse(arguments)
     records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     rows: list[dict[str, Any]] = []
-    for turn in tqdm(range(options.rounds), unit="round", disable=None):
-        checkouts = list(zip((options.before, options.after), records, strict=True))
-        for checkout, of in checkouts if turn % 2 == 0 else reversed(checkouts):
-            of.append(measure(checkout, options.options))
-        rows = compared(*records)
-        if options.json:
-            before, after = (of[0] for of in records)
-            write_json(
-                options.json,
-                {
-                    "machine": after["machine"],
-                    "versions": after["versions"],
-                    "commit": after["commit"],
-                    "uncommitted_changes": after["uncommitted_changes"],
-                    "commit_before": before["commit"],
-                    "uncommitted_changes_before": before["uncommitted_changes"],
-                    "rounds": turn + 1,
-                    "options": options.options,
-                    "rows": rows,
-                },
-            )
-    table = Table(title=f"medians of {options.rounds} rounds, robot-steps/s")
+    checkouts = list(zip((options.before, options.after), records, strict=True))
+    try:
+        for turn in tqdm(range(options.rounds), unit="round", disable=None):
+            for checkout, of in checkouts if turn % 2 == 0 else reversed(checkouts):
+                of.append(measure(checkout, options.options))
+            rows = compared(*records)
+            if options.json:
+                write_json(options.json, {**head_of(*records, options.options), "rows": rows})
+    except (RuntimeError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print_rows(rows, options.rounds)
+    return 0
+
+
+def head_of(
+    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], options: Sequence[str]
+) -> dict[str, Any]:
+    """Return what the record says of the machine, the two commits and the rounds so far."""
+    first, second = before[0], after[0]
+    return {
+        "machine": second["machine"],
+        "versions": second["versions"],
+        "commit": second["commit"],
+        "uncommitted_changes": second["uncommitted_changes"],
+        "commit_before": first["commit"],
+        "uncommitted_changes_before": first["uncommitted_changes"],
+        "rounds": len(after),
+        "options": options,
+    }
+
+
+def print_rows(rows: Sequence[dict[str, Any]], rounds: int) -> None:
+    """Print what `compared` returns as a table."""
+    table = Table(title=f"medians of {rounds} rounds, robot-steps/s")
     for name in ("mode", "agent", "worlds", "vortices", "resets"):
         table.add_column(name)
     for name in ("before", "after", "ratio", "least", "most", "of fastest"):
@@ -180,7 +199,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ratios += (row["ratio_of_fastest_repeats"],)
         table.add_row(*cells, row["resets"], *rates, *(f"{ratio:.3f}" for ratio in ratios))
     Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
-    return 0
 
 
 if __name__ == "__main__":

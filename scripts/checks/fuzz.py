@@ -111,7 +111,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(description=__doc__.partition("\n")[0])
     for name, default in {"configurations": 10_000, "files": 1_000, "interruptions": 200}.items():
         parser.add_argument(
-            f"--{name}", type=int, default=default, metavar="N", help="default %(default)s"
+            f"--{name}",
+            type=int,
+            default=default,
+            metavar="N",
+            help=f"try so many {name} (default %(default)s)",
         )
     parser.add_argument(
         "--train-every",

@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nargs="*",
         default=[],
         metavar="KEY=VALUE",
-        help="train with these settings too, which come before the check's own",
+        help="train with these settings too, in the place of the check's own of the same name",
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:

@@ -138,7 +138,7 @@ ObservationView<Env, T> observation_view(TensorList tensors) {
 }
 
 /// Parameters come as a tensor of the host: a list of Python's numbers would be converted one by one
-/// in every call, which costs a single world more than its physics.
+/// in every call, which takes a good part of a step of one world.
 template <class Env, class T>
 typename Env::template Params<T> checked_params(const Tensor& numbers) {
   const int64_t count = static_cast<int64_t>(Specs<Env>::get().params);

@@ -122,3 +122,11 @@ def test_it_says_what_is_wrong(planner, tmp_path):
         assert "is damaged: export it again" in refused.stderr
     exported.write_bytes(content.replace(b"marinenav-sha256:", b"-" * 17))
     assert "carries no checksum" in plan("1 " * 37).stderr
+
+
+def test_the_network_is_called_before_the_first_observation(planner, tmp_path):
+    """To warm it; so a file that observes otherwise ends the planner in the harbour."""
+    stacked = export_policy(save_policy(tmp_path / "stacked.pt", "DQN", stack_k=2))
+    assert run(planner, stacked, "").returncode == 1
+    usual = export_policy(save_policy(tmp_path / "usual.pt", "DQN"))
+    assert run(planner, usual, "").returncode == 0
