@@ -196,11 +196,13 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         (".square() - log_std", ".square() + log_std"),
         ("math.log(2.0 / math.pi)", "math.log(math.pi / 2.0)"),
     ),
-    ("train_RL_agents/agents/base.py", ("train_RL_agents/agents/test_agents.py",)): (
+    ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_agents.py",)): (
         (".clamp(max=1.0)", ".clamp(min=0.0)"),
-        ("self._targets, self._sources, polyak", "self._targets, self._sources, 1.0"),
-        ("averages, learned, self.config.acting_average", "averages, learned, self.config.polyak"),
+        ("follow, lead, share", "follow, lead, 1.0"),
         ('self._rates[group["name"]] * scale', 'self._rates[group["name"]] * 1.0'),
+    ),
+    ("train_RL_agents/agents/base.py", ("train_RL_agents/agents/test_agents.py",)): (
+        ("self.average, config.acting_average", "self.average, config.polyak"),
     ),
     (
         "train_RL_agents/agents/quantiles.py",

@@ -19,6 +19,7 @@ from tests.conftest import wait_for
 from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment, every_decision
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.commands import one_run, training
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.run import checkpoint
@@ -136,14 +137,14 @@ def test_an_interrupted_sweep_is_resumed_as_a_sweep(tmp_path, monkeypatch, capsy
 
 
 def test_a_sweep_goes_on_after_a_seed_that_diverged(tmp_path, monkeypatch, capsys):
-    train_one = train.train_one
+    train_one = one_run.train_one
 
     def diverge(config, *arguments, **options):
         if config.seed == 4:
             raise DivergedRunError("at step 6: critic_loss not finite")
         train_one(config, *arguments, **options)
 
-    monkeypatch.setattr(train, "train_one", diverge)
+    monkeypatch.setattr(training, "train_one", diverge)
     assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 1
     assert "error: seed 4: at step 6: critic_loss not finite" in capsys.readouterr().err
     assert (tmp_path / "seed_5" / "evaluation.json").exists()
@@ -159,7 +160,7 @@ def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):
         earlier.append(weakref.ref(made.learner.replay))
         return made
 
-    monkeypatch.setattr(train, "TorchRLTrainer", build)
+    monkeypatch.setattr(one_run, "TorchRLTrainer", build)
     gc.disable()  # what frees it must not be chance
     try:
         assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 0
@@ -179,7 +180,7 @@ def test_published_training_file_makes_a_folder_for_every_run(tmp_path, monkeypa
     short = ["worlds=6", "evaluation.final_episodes=1", "replay.capacity=3000"]
     short.append("updates.warmup_transitions=100")
     moments = iter((datetime(2026, 1, 1), datetime(2026, 1, 2)))
-    monkeypatch.setattr(train, "datetime", SimpleNamespace(now=lambda: next(moments)))
+    monkeypatch.setattr(training, "datetime", SimpleNamespace(now=lambda: next(moments)))
     for _ in range(2):
         assert train.main(["--config", str(path), *short]) == 0
     made = sorted(folder.name for folder in (tmp_path / "training_data").iterdir())
@@ -223,8 +224,8 @@ def test_a_run_with_one_evaluation_says_so():
         load_config(overrides=[f"total_steps={steps}", "evaluation.interval_steps=600"])[0]
         for steps in (601, 600)
     )
-    assert train.note_on_curve(long) is None
-    assert "evaluation.interval_steps is 600, so this run of 600" in train.note_on_curve(short)
+    assert one_run.note_on_curve(long) is None
+    assert "evaluation.interval_steps is 600, so this run of 600" in one_run.note_on_curve(short)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_resume_refuses_options_by_name(refused, option):
 def test_resume_takes_the_threads_of_the_machine(tmp_path, finished, monkeypatch, refused):
     folder, taken = shutil.copytree(finished, tmp_path / "run"), []
     (folder / "evaluation.json").unlink()
-    monkeypatch.setattr(train, "train_one", lambda config, *_: taken.append(config))
+    monkeypatch.setattr(training, "train_one", lambda config, *_: taken.append(config))
     assert train.main(["--resume", str(folder), "threads=1"]) == 0
     assert (taken[0].threads, taken[0].worlds) == (1, 6)
     refused(train.main, ["--resume", str(folder), "threads=few"], "threads is 'few'")
@@ -306,7 +307,7 @@ def test_a_run_under_way_is_not_made_shorter_than_it_is(tmp_path, finished, caps
 def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun):
     folder, taken = shutil.copytree(finished, tmp_path / "run"), []
     (folder / "evaluation.json").unlink()
-    monkeypatch.setattr(train, "train_one", lambda config, *_: taken.append(config.compile))
+    monkeypatch.setattr(training, "train_one", lambda config, *_: taken.append(config.compile))
     where = ["--resume", str(folder)] if begun else ["--output", str(tmp_path / "new")]
     assert train.main(where) == 0
     assert train.main([*where, "--no-compile"]) == 0

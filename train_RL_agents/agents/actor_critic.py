@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
-from train_RL_agents.agents.base import PROTOTYPE, Agent, ReplayAgentConfig
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.networks import (
     Critic,
     DeterministicActor,
     QuantileCritic,
 )
+from train_RL_agents.agents.settings import PROTOTYPE, ReplayAgentConfig
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
-from train_RL_agents.agents.base import MEASURED, PUBLISHED, Agent, ReplayAgentConfig
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import OwnValues, QNetwork
+from train_RL_agents.agents.settings import MEASURED, PUBLISHED, ReplayAgentConfig
 
 
 @dataclass(frozen=True)

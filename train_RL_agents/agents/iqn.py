@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
-from train_RL_agents.agents.base import CHOICE, PUBLISHED, Agent
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import MeanValues, QuantileQNetwork
 from train_RL_agents.agents.quantiles import (
@@ -28,6 +28,7 @@ from train_RL_agents.agents.quantiles import (
     draw_taus,
     midpoints,
 )
+from train_RL_agents.agents.settings import CHOICE, PUBLISHED
 
 
 @dataclass(frozen=True)

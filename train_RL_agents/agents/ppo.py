@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import DeterministicActing
-from train_RL_agents.agents.base import CHOICE, AgentConfig
 from train_RL_agents.agents.networks import DeterministicActor, QNetwork
+from train_RL_agents.agents.settings import CHOICE, AgentConfig
 
 SCHULMAN = "Schulman et al. 2017, table 3"
 TRIALS = "docs/diary.md"
@@ -108,9 +108,7 @@ class PPO(DeterministicActing):
         Until then its gradients were 0; their number would make Adam's first steps too large.
         """
         self.settled.fill_(1.0)
-        (actor,) = (group for group in self.optimizer.param_groups if group["name"] == "actor")
-        for parameter in actor["params"]:
-            self.optimizer.state[parameter]["step"].zero_()
+        self.descent.restart("actor")
 
     @torch.no_grad()
     def draw(self, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -17,7 +17,7 @@ from marinenav_env.envs.spec import (
     TwoListSpec,
 )
 from marinenav_env.fields import ConfigError, setting
-from train_RL_agents.agents.base import CHOICE, PUBLISHED, ReplayAgentConfig
+from train_RL_agents.agents.settings import CHOICE, PUBLISHED, ReplayAgentConfig
 
 CALM_DISTANCE = 10.0  # m, published surface distance from which the adaptive risk level is 1
 

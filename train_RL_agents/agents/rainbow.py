@@ -19,10 +19,11 @@ from torch.nn import functional
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import ConfigError, setting
 from train_RL_agents.agents import losses
-from train_RL_agents.agents.base import CHOICE, Agent, ReplayAgentConfig
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.encoders import Encoder
 from train_RL_agents.agents.networks import EncodedNetwork, ExpectedValues
+from train_RL_agents.agents.settings import CHOICE, ReplayAgentConfig
 
 HESSEL = "Hessel et al. 2018, table 1"
 

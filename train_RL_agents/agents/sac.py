@@ -20,9 +20,10 @@ from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig
-from train_RL_agents.agents.base import CHOICE, Agent
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import Critic, GaussianActor, squash
+from train_RL_agents.agents.settings import CHOICE
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from omegaconf.errors import OmegaConfBaseException
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, build, convert, nearest, plain, require
 from marinenav_env.files import read_parsed
-from train_RL_agents.agents.base import AgentConfig, ReplayAgentConfig
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
 

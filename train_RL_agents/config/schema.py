@@ -14,9 +14,9 @@ from marinenav_env.envs.make import TASKS, VESSEL_TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, build, require, setting
 from marinenav_env.kernel import ops
-from train_RL_agents.agents.base import CHOICE, MEASURED, PUBLISHED, AgentConfig
 from train_RL_agents.agents.ppo import PPOConfig
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.settings import CHOICE, MEASURED, PUBLISHED, AgentConfig
 
 MOST_UPDATES = 100_000
 """Updates after one decision of all worlds."""

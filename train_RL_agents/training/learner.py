@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.scenes import SceneStage
 from marinenav_env.stepper import Stepper
 from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import Processes
@@ -36,7 +38,7 @@ class Learner(abc.ABC):
     """Those of `config.schedules.Rates` that it follows."""
 
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
-        self.config, self.device = config, device
+        self.config, self.device, self.processes = config, device, processes
         self.first_world = processes.rank * config.worlds
         torch.manual_seed(config.seed)
         self.agent = build_agent(config, device)
@@ -89,6 +91,18 @@ class Learner(abc.ABC):
         Raises:
             ValueError: it is of other sizes.
         """
+
+    def robots_placed(self, curriculum: Curriculum) -> float:
+        """Return the robots of a process that are placed at the start of a run.
+
+        It is the mean over the processes, so that all of them do equally many updates.
+        """
+        robots = [
+            stage.mean_robots if isinstance(stage, SceneStage) else stage.robots
+            for stage in self.env.stages
+        ]
+        stages = curriculum.stages(0, self.config.worlds * self.processes.size)
+        return sum(robots[stage] for stage in stages.tolist()) / self.processes.size
 
     def start(self, stages: Tensor) -> None:
         """Place the first scenarios, of the given stages, int64 [W]."""

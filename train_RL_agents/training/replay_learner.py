@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import torch
 
-from train_RL_agents.agents.base import ReplayAgentConfig
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
+from train_RL_agents.agents.settings import ReplayAgentConfig
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import GradientAverage, Processes

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 import yaml
 
-from marinenav_env.envs.scenes import SceneStage
 from marinenav_env.fields import build, plain
 from marinenav_env.files import write_json
 from train_RL_agents.agents.registry import AGENTS
@@ -25,10 +24,11 @@ from train_RL_agents.evaluation.results import Row, mean_score, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
-from train_RL_agents.metrics.writer import AnalysisReceiver, Record, cut_back, missing_files
+from train_RL_agents.metrics.writer import AnalysisReceiver, Record
 from train_RL_agents.run import checkpoint
-from train_RL_agents.run.checkpoint import CHECKPOINTS, CheckpointError, CheckpointFolder
-from train_RL_agents.run.provenance import EVALUATION, ended_at_once
+from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.run.provenance import EVALUATION
+from train_RL_agents.run.saved import SavedRun
 from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
@@ -70,11 +70,9 @@ class TorchRLTrainer:
         self.learner = make_learner(config, device, self.processes)
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
-        self.counters.robot_rate = self._robots_placed()
+        self.counters.robot_rate = self.learner.robots_placed(self.schedules.curriculum)
         self.started = False
-        self.checkpoints = CheckpointFolder(
-            output_dir / CHECKPOINTS, config.checkpoint.keep, self.processes.rank
-        )
+        self.saved = SavedRun(output_dir, config.checkpoint.keep, self.processes)
         self.evaluation = None
         if self.processes.first:
             self.evaluation = RunEvaluation(config, self.learner.agent)
@@ -233,7 +231,7 @@ class TorchRLTrainer:
                 write_json(self.output_dir / EVALUATION, table_as_json(results))
         except SignalError as stop:
             received = stop.args[0]
-            saved = self.checkpoints.path(self.counters.step)
+            saved = self.saved.checkpoints.path(self.counters.step)
             raise InterruptedRunError(
                 f"stopped by {received.name} in the final evaluation; saved to {saved}", received
             ) from stop
@@ -289,12 +287,10 @@ class TorchRLTrainer:
 
     def _diverged(self, problems: list[str]) -> DivergedRunError:
         """Save the state beside the checkpoints; return the error that names it."""
-        step = self.counters.step
-        dump = self.output_dir / f"diverged_{step}_{self.processes.rank}.pt"
-        checkpoint.save(dump, self.state())
+        dump = self.saved.dump(self.state())
         return DivergedRunError(
-            f"at step {step}: {'; '.join(problems)}. The state is in {dump}; go on from an older "
-            "checkpoint, or lower algorithm.learning_rate"
+            f"at step {self.counters.step}: {'; '.join(problems)}. The state is in {dump}; go on "
+            "from an older checkpoint, or lower algorithm.learning_rate"
         )
 
     def _unusable_actions(self) -> str:
@@ -310,13 +306,13 @@ class TorchRLTrainer:
         if mean_score(results) > self.counters.best_success:
             self.counters.best_success = mean_score(results)
             table = table_as_json(results)
-            self.checkpoints.save_best({**self._policy_state(), "evaluation": table})
+            self.saved.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 
     # ---- saving and going on ------------------------------------------------------------------
 
     def save(self) -> Path:
         """Save this process's part of a checkpoint, and return its file."""
-        return self.checkpoints.save(self.counters.step, self.state(), self.processes.wait)
+        return self.saved.save(self.state())
 
     def state(self) -> dict[str, Any]:
         """Return all that a run needs to go on, as nested dictionaries of tensors."""
@@ -335,40 +331,15 @@ class TorchRLTrainer:
             "model": self.learner.agent.training_state(),
         }
 
-    def clear_folder(self) -> None:
-        """Remove what an earlier start has left, if it saved nothing; all processes have looked."""
-        self.processes.wait()
-        if self.processes.first and ended_at_once(self.output_dir):
-            cut_back(self.output_dir, {})
-            self.checkpoints.drop_after(-1)
-        self.processes.wait()
-
     def resume(self, path: Path) -> None:
         """Take over a checkpoint; `train` then goes on exactly as if it had not stopped.
 
         Records and checkpoints after it are removed.
 
         Raises:
-            CheckpointError: it is missing, damaged, of a run with other processes, or of one whose
-                records are not in the output folder.
+            CheckpointError: as `SavedRun.read`, or the state does not fit the settings.
         """
-        state = checkpoint.load_run(path)
-        if state.get("processes") != self.processes.size:
-            raise CheckpointError(
-                f"{path} belongs to {state.get('processes')} processes, not "
-                f"{self.processes.size}: start as many with torchrun --nproc-per-node"
-            )
-        missing = missing_files(self.output_dir, state["files"])
-        if missing:
-            raise CheckpointError(
-                f"{self.output_dir / missing[0]} is missing or shorter than at the checkpoint "
-                f"{path}: put the run's files back, and give --resume the run's own folder"
-            )
-        own = state if self.processes.first else self._load_own(state["step"])
-        if own["counters"].get("logged_step") != state["counters"].get("logged_step"):
-            raise CheckpointError(
-                f"the parts of {path} were saved at different moments: give an older checkpoint"
-            )
+        state, own = self.saved.read(path)
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])
@@ -379,17 +350,8 @@ class TorchRLTrainer:
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
         self.learner.set_stages(self._stages())  # others, where the run is to be longer
-        self.processes.wait()  # all have taken over their parts, so nothing later is needed
-        if self.processes.first:
-            (self.output_dir / EVALUATION).unlink(missing_ok=True)
-            # No checkpoint may be left, at any moment, whose records are gone.
-            self.checkpoints.drop_after(state["step"])
-            cut_back(self.output_dir, state["files"])
-            if not self.checkpoints.restore_best(state["step"]):
-                self.counters.best_success = Counters.best_success
-
-    def _load_own(self, step: int) -> dict[str, Any]:
-        return checkpoint.load_run(self.checkpoints.path(step, self.processes.rank))
+        if not self.saved.go_back_to(state):
+            self.counters.best_success = Counters.best_success
 
     def leave(self, interruption: Interruption) -> None:
         """Save and end the run; whoever started it says how to go on.
@@ -427,21 +389,6 @@ class TorchRLTrainer:
         return self.schedules.curriculum.stages(
             self.counters.step, self.config.worlds, self.learner.first_world, self.device
         )
-
-    def _robots_placed(self) -> float:
-        """Robots that act in an iteration before anything is measured: all that are placed.
-
-        It is the mean over the processes, so that all of them do equally many updates.
-        """
-        robots = [
-            stage.mean_robots if isinstance(stage, SceneStage) else stage.robots
-            for stage in self.learner.env.stages
-        ]
-        processes = self.processes.size
-        stages = self.schedules.curriculum.stages(
-            self.counters.step, self.config.worlds * processes, 0
-        )
-        return sum(robots[stage] for stage in stages.tolist()) / processes
 
 
 def make_learner(config: TrainConfig, device: torch.device, processes: Processes) -> Learner:

@@ -85,7 +85,7 @@ def test_update_returns_detached_metrics_and_changes_every_learned_parameter(age
     assert not any(value.requires_grad for value in metrics.values())
     assert all(torch.isfinite(value).all() for value in metrics.values())
     assert metrics["critic_loss"].shape == ()
-    learned = {id(p) for group in agent.optimizer.param_groups for p in group["params"]}
+    learned = {id(p) for group in agent.descent.optimizer.param_groups for p in group["params"]}
     for name, parameter in agent.named_parameters():
         changed = not torch.equal(before[name], parameter)
         followed = "target" in name or name.startswith("average.")
@@ -97,7 +97,7 @@ def test_the_first_step_is_adams(agent):
     seen: list[torch.Tensor] = []
     agent.gradient_sync = lambda gradients: seen.extend(g.clone() for g in gradients)
     agent.update(random_batch(agent, 32))
-    groups = [(p, g["lr"]) for g in agent.optimizer.param_groups for p in g["params"]]
+    groups = [(p, g["lr"]) for g in agent.descent.optimizer.param_groups for p in g["params"]]
     assert len(seen) == len(groups)
     for (parameter, rate), gradient in zip(groups, seen, strict=True):
         # With both moments' bias corrected, the first step is the rate times the gradient's sign.
@@ -146,7 +146,7 @@ def test_the_actor_does_not_pull_at_the_critic():
         batch = random_batch(agent, 16)
         torch.manual_seed(1)
         objectives, _ = agent.objectives(batch)
-        group = agent.optimizer.param_groups[0]
+        group = agent.descent.optimizer.param_groups[0]
         assert group["name"] == "critic"
         expected = torch.autograd.grad(objectives["critic"], group["params"])
         torch.manual_seed(1)
@@ -325,18 +325,18 @@ def test_gradients_are_clipped_per_group(agent):
     limit = 1e-3
     agent = type(agent)(dataclasses.replace(agent.config, max_grad_norm=limit), agent.spec)
     seen: dict[int, torch.Tensor] = {}
-    step = agent.optimizer.step
+    step = agent.descent.optimizer.step
 
     def spy() -> None:
-        for index, group in enumerate(agent.optimizer.param_groups):
+        for index, group in enumerate(agent.descent.optimizer.param_groups):
             norms = torch.stack([p.grad.norm() for p in group["params"]])
             seen[index] = norms.norm()
         step()
 
-    agent.optimizer.step = spy
+    agent.descent.optimizer.step = spy
     metrics = agent.update(random_batch(agent, 16))
     assert metrics["critic_grad_norm"] > limit
-    assert len(seen) == len(agent.optimizer.param_groups)
+    assert len(seen) == len(agent.descent.optimizer.param_groups)
     assert all(norm < 1.001 * limit for norm in seen.values())
 
 
@@ -347,14 +347,14 @@ def test_gradients_below_the_limit_are_left_alone(limit):
     batch = batch._replace(weight=100.0 * batch.weight)
     computed, stepped = [], []
     agent.gradient_sync = lambda gradients: computed.extend(g.clone() for g in gradients)
-    step = agent.optimizer.step
+    step = agent.descent.optimizer.step
 
     def spy() -> None:
-        parameters = (p for group in agent.optimizer.param_groups for p in group["params"])
+        parameters = (p for group in agent.descent.optimizer.param_groups for p in group["params"])
         stepped.extend(p.grad.clone() for p in parameters)
         step()
 
-    agent.optimizer.step = spy
+    agent.descent.optimizer.step = spy
     norm = agent.update(batch)["critic_grad_norm"]
     assert norm > 10.0, "less than the limit that the defaults have"
     assert len(computed) == len(stepped) > 0
@@ -372,16 +372,16 @@ def test_the_gradient_hook_sees_all_gradients_and_may_replace_them(agent):
     agent.gradient_sync = silence
     before = parameters(agent)
     agent.update(random_batch(agent, 16))
-    learned = [p for group in agent.optimizer.param_groups for p in group["params"]]
+    learned = [p for group in agent.descent.optimizer.param_groups for p in group["params"]]
     assert counts == [len(learned)]
     assert all(torch.equal(before[k], v) for k, v in agent.named_parameters())
 
 
 def test_learning_rates_follow_the_scale(agent):
-    base = [group["lr"] for group in agent.optimizer.param_groups]
+    base = [group["lr"] for group in agent.descent.optimizer.param_groups]
     for scale in (0.25, torch.tensor(0.25)):
         agent.set_learning_rate_scale(scale)
-        rates = [group["lr"] for group in agent.optimizer.param_groups]
+        rates = [group["lr"] for group in agent.descent.optimizer.param_groups]
         assert rates == pytest.approx([0.25 * rate for rate in base])
     before = parameters(agent)
     agent.set_learning_rate_scale(0.0)

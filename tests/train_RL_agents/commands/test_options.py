@@ -8,6 +8,7 @@ from marinenav_env.envs.icra2024 import ICRA2024_EXPERIMENTS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from tests.train_RL_agents.policy_samples import table_of
 from train_RL_agents import evaluate, train
+from train_RL_agents.commands import training
 from train_RL_agents.commands.options import split_settings, with_world_options, world_settings
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import TrainConfig
@@ -98,7 +99,7 @@ def test_what_they_mean_to_a_training():
 
 def test_settings_of_a_training_may_count_its_stages(tmp_path, monkeypatch):
     found = []
-    monkeypatch.setattr(train, "start_in", lambda _, configs, __: found.extend(configs))
+    monkeypatch.setattr(training, "start_in", lambda _, configs, __: found.extend(configs))
     start = ["--output", str(tmp_path / "run"), "--stage", "1"]
     more = ["--stage", "2", "curriculum.mode=sequential", "curriculum.starts=[0,1000]"]
     assert train.main([*start, *more, "evaluation.episodes=[10,20]"]) == 0

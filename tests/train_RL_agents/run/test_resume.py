@@ -212,13 +212,13 @@ def test_resume_without_replay_warms_up_again(tmp_path):
     assert resumed.counters.stored == 0.0
 
 
-def test_parts_saved_at_different_moments_are_refused(tmp_path, finished, monkeypatch):
+def test_parts_saved_at_different_moments_are_refused(tmp_path, finished):
     folder = shutil.copytree(finished, tmp_path / "run")
     second = trainer(folder)
     part = checkpoint.load(folder / NEWEST)
     part["counters"]["logged_step"] = 504
-    monkeypatch.setattr(second, "processes", SimpleNamespace(size=1, first=False))
-    monkeypatch.setattr(second, "_load_own", lambda step: part)
+    second.saved.processes = SimpleNamespace(size=1, first=False, rank=1)
+    checkpoint.save(second.saved.checkpoints.path(part["step"], 1), part)
     with pytest.raises(CheckpointError, match="saved at different moments"):
         second.resume(folder / NEWEST)
 
@@ -266,7 +266,7 @@ def test_going_back_leaves_no_checkpoint_without_its_records(tmp_path, finished,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("train_RL_agents.training.trainer.cut_back", kill)
+        patch.setattr("train_RL_agents.run.saved.cut_back", kill)
         with pytest.raises(KeyboardInterrupt):
             trainer(folder).resume(older)
     assert checkpoint.newest(folder) == older

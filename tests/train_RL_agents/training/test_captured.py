@@ -209,5 +209,5 @@ def test_gradients_lie_in_memory_as_their_parameters(agent):
     given = []
     made.agent.gradient_sync = given.extend
     made.learn()
-    parameters = [p for group in made.agent.optimizer.param_groups for p in group["params"]]
+    parameters = [p for group in made.agent.descent.optimizer.param_groups for p in group["params"]]
     assert [g.stride() for g in given] == [p.stride() for p in parameters]

@@ -113,7 +113,7 @@ def test_rounds_are_learned_from_once_and_the_first_leave_the_actor_alone():
         values = [p.detach() for p in made.agent.policy.parameters()]
         assert all(map(torch.equal, before, values)) is (number < 3)
         first = next(iter(made.agent.policy.parameters()))
-        steps = made.agent.optimizer.state[first]["step"]
+        steps = made.agent.descent.optimizer.state[first]["step"]
         assert int(steps) == (2 * TURNS if number == 3 else 1 + 2 * TURNS * number)
 
 

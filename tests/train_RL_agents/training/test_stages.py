@@ -31,7 +31,7 @@ def test_a_share_of_the_worlds_begins_with_scenarios(tmp_path):
     assert y.abs().max() <= 0.5
     assert torch.minimum((x + 20).abs(), (x + 32.66).abs()).max() <= 0.51
     assert goal_x.min() >= 19.9
-    assert run._robots_placed() == pytest.approx(sum((3, 4, 5, 5, 5, 5)) + 2 * 2)
+    assert run.counters.robot_rate == pytest.approx(sum((3, 4, 5, 5, 5, 5)) + 2 * 2)
 
 
 def test_a_run_among_scenarios_records_them_and_goes_on_as_if_never_stopped(tmp_path):
@@ -43,11 +43,12 @@ def test_a_run_among_scenarios_records_them_and_goes_on_as_if_never_stopped(tmp_
     modes = {record["mode"] for record in records if record.get("episodes")}
     assert "scenarios encounters" in modes
     assert "stage 7" not in {record["mode"] for record in records}
-    last, known = whole.checkpoints.path(600), checkpoint.load(whole.checkpoints.path(600))
+    path = whole.saved.checkpoints.path
+    known = checkpoint.load(path(600))
     again = trainer(tmp_path, *options)
-    again.resume(whole.checkpoints.path(400))
+    again.resume(path(400))
     again.train()
-    assert_same(known, checkpoint.load(last))
+    assert_same(known, checkpoint.load(path(600)))
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_a_signal_saves_no_weights_that_are_not_finite(tmp_path, monkeypatch):
         run.train()
     assert "stopped by SIGTERM at step 150" in str(raised.value)
     assert run.counters.updates > 0
-    assert run.checkpoints.steps() == [0]
+    assert run.saved.checkpoints.steps() == [0]
 
 
 def test_non_finite_state_stops_the_run(tmp_path):
