@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -47,6 +49,20 @@ NORTH_LABEL = "north x [m]"
 EAST_LABEL = "east y [m]   (yaw turns clockwise from north)"
 HULL_EVERY_S = 5.0
 """Time between two hulls drawn along a track [s]."""
+
+
+class Hull(NamedTuple):
+    """A vessel to draw.
+
+    Attributes:
+        robot: index of the robot, for its colour.
+        pose: x, y [m] and heading [rad].
+        strength: opacity of the filling, 0 to 1.
+    """
+
+    robot: int
+    pose: np.ndarray
+    strength: float
 
 
 def colour_of(robot: int) -> str:
@@ -129,17 +145,18 @@ def draw_tracks(axes: Axes, scene: Scene, compact: bool = False) -> None:
         scene: what to draw.
         compact: leave out times, for small panels.
     """
-    every = max(1, round(HULL_EVERY_S / scene.decision_time))
+    every, hulls = max(1, round(HULL_EVERY_S / scene.decision_time)), []
     for robot, path in enumerate(scene.paths):
         add_track(axes, scene, robot, len(path), 1.4 if compact else 1.9)
         for step in hull_steps(path, every, 0.7 * scene.config.vessel.length):
-            add_hull(axes, scene, robot, path[step], 0.25 + 0.45 * step / len(path))
+            hulls.append(Hull(robot, path[step], 0.25 + 0.45 * step / len(path)))
             if not compact and step > 0:
                 _write_time(axes, path[step], step * scene.decision_time, colour_of(robot))
-        add_hull(axes, scene, robot, path[-1], 1.0)
+        hulls.append(Hull(robot, path[-1], 1.0))
         draw_start(axes, scene, robot, 7.0 if compact else 9.5)
         if scene.ends[robot] is End.COLLISION:
             draw_collision(axes, scene, robot, 8.0 if compact else 11.0)
+    add_hulls(axes, scene, hulls)
 
 
 def hull_steps(path: np.ndarray, every: int, gap: float) -> list[int]:
@@ -158,32 +175,31 @@ def hull_steps(path: np.ndarray, every: int, gap: float) -> list[int]:
     return shown if len(path) > 1 else []
 
 
-def add_hull(
-    axes: Axes, scene: Scene, robot: int, pose: np.ndarray, strength: float
-) -> PolyCollection:
-    """Draw one vessel.
+def add_hulls(axes: Axes, scene: Scene, hulls: Sequence[Hull]) -> PolyCollection:
+    """Draw vessels, the stronger ones over the weaker ones.
+
+    One artist holds them all: a thousand of them take a tenth of the time that one each does.
 
     Args:
         axes: where to draw.
-        scene: for the vessel's size.
-        robot: index of the robot, for its colour.
-        pose: x, y [m] and heading [rad].
-        strength: opacity of the filling, 0 to 1.
+        scene: for the vessels' size.
+        hulls: what to draw.
 
     Returns:
-        What was drawn: port hull, starboard hull and deck.
+        What was drawn: of each vessel the port hull, the starboard hull and the deck.
     """
-    ink, vessel = colour_of(robot), scene.config.vessel
-    parts = hull_polygons(vessel.length, vessel.width)
-    hull = PolyCollection(
-        [to_map(place_body(part, pose)) for part in parts],
-        facecolor=to_rgba(ink, strength),
-        edgecolor=to_rgba(_darker(ink), 0.35 + 0.65 * strength),
-        linewidth=0.7,
-        zorder=5.0 + strength,
+    parts = hull_polygons(scene.config.vessel.length, scene.config.vessel.width)
+    outlines, fillings, edges = [], [], []
+    for robot, pose, strength in sorted(hulls, key=attrgetter("strength")):
+        ink = colour_of(robot)
+        outlines += [to_map(place_body(part, pose)) for part in parts]
+        fillings += [to_rgba(ink, strength)] * len(parts)
+        edges += [to_rgba(_darker(ink), 0.35 + 0.65 * strength)] * len(parts)
+    drawn = PolyCollection(
+        outlines, facecolors=fillings, edgecolors=edges, linewidths=0.7, zorder=5.0
     )
-    axes.add_collection(hull)
-    return hull
+    axes.add_collection(drawn)
+    return drawn
 
 
 def _point(position: np.ndarray) -> tuple[float, float]:

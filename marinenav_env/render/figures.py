@@ -27,7 +27,8 @@ from marinenav_env.render.chart import (
     NORTH_LABEL,
     ROBOT_COLOURS,
     TEXT_INK,
-    add_hull,
+    Hull,
+    add_hulls,
     add_track,
     colour_of,
     draw_collision,
@@ -224,7 +225,8 @@ def _moving(axes: Axes, scene: Scene, step: int) -> Iterator[Artist]:
         last = len(path) - 1
         gone = step > last and end is not End.UNDERWAY
         yield add_track(axes, scene, robot, step, 1.9)
-        yield add_hull(axes, scene, robot, path[min(step, last)], 0.3 if gone else 1.0)
+        hull = Hull(robot, path[min(step, last)], 0.3 if gone else 1.0)
+        yield add_hulls(axes, scene, [hull])
         if step >= last and end is End.COLLISION:
             yield from draw_collision(axes, scene, robot, 11.0)
 

@@ -21,6 +21,9 @@ from train_RL_agents.run.provenance import ROOT, source_commit, versions
 # native arithmetic instructions); the others have 128.
 FEW_LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 
+MATRIX = {"cuda": 8192, "cpu": 1024}
+"""Rows and columns of the matrices whose product is timed, by kind of device."""
+
 GPU_STATE = (
     *("clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem"),
     *("clocks_throttle_reasons.active", "ecc.mode.current", "mig.mode.current", "power.limit"),
@@ -139,7 +142,7 @@ def format_name(dtype: torch.dtype) -> str:
 
 
 def _matmul_rate(device: torch.device, dtype: torch.dtype) -> float:
-    size = 8192 if device.type == "cuda" else 1024
+    size = MATRIX[device.type]
     left, right = torch.rand(2, size, size, device=device).to(dtype)
     out = torch.empty_like(left)
 

@@ -25,7 +25,9 @@ SHORT = [
     *("checkpoint.interval_steps=200", "evaluation.interval_steps=400", "evaluation.episodes=1"),
     *("evaluation.final_episodes=1", "env.episode.max_steps=40"),
 ]
-TINY = [*SHORT, "total_steps=12"]
+ONE_STAGE = "evaluation.stages=[[2,0,0,30]]"
+"""Six panels of a figure take longer than all else in a short run."""
+TINY = [*SHORT, "total_steps=12", ONE_STAGE]
 SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
 SMALL += ["updates.warmup_transitions=0"]
 """Settings of a learner alone."""

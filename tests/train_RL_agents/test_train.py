@@ -16,7 +16,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from marinenav_env.kernel import memory
 from tests.conftest import wait_for
-from tests.train_RL_agents.short_runs import SHORT, TINY, command, environment, every_decision
+from tests.train_RL_agents.short_runs import (
+    ONE_STAGE,
+    SHORT,
+    TINY,
+    command,
+    environment,
+    every_decision,
+)
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands import one_run, training
@@ -27,10 +34,8 @@ from train_RL_agents.training.counters import DivergedRunError
 from train_RL_agents.training.interruption import Interruption
 from train_RL_agents.training.trainer import TorchRLTrainer
 
-LEARNS = [*TINY, "total_steps=60", "updates.warmup_transitions=16", "env.episode.max_steps=5"]
+LEARNS = [*SHORT, "total_steps=60", "updates.warmup_transitions=16", "env.episode.max_steps=5"]
 """The shortest run in which episodes end and updates are done."""
-
-ONE_STAGE = "evaluation.stages=[[2,0,0,30]]"
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 
@@ -94,7 +99,7 @@ def test_tensorboard_shows_at_most_25_tags(tmp_path, agent):
 
 
 def test_a_resumed_run_shows_its_picture_once(tmp_path):
-    assert train.main(["--output", str(tmp_path), *LEARNS]) == 0
+    assert train.main(["--output", str(tmp_path), *LEARNS, ONE_STAGE]) == 0
     start = tmp_path / "checkpoints" / "step_000000000000.pt"
     assert train.main(["--resume", str(start)]) == 0
     events = EventAccumulator(str(tmp_path)).Reload()

@@ -18,7 +18,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.episodes.convert import config_of, tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.faults import ThrusterConfig, VariationConfig
-from marinenav_env.render.chart import add_hull, draw_map, hull_steps, map_extent
+from marinenav_env.render.chart import Hull, add_hulls, draw_map, hull_steps, map_extent
 from marinenav_env.render.figures import _robot_handles, plot_scene, plot_scenes, video_frames
 from marinenav_env.render.geometry import (
     End,
@@ -115,7 +115,7 @@ def test_a_drawn_hull_covers_its_place_on_the_page(scene):
     axes.set(xlim=(0.0, 55.0), ylim=(0.0, 55.0))
     axes.set_axis_off()
     pose = np.array([40.0, 10.0, 0.3])  # north 40, east 10
-    hull = add_hull(axes, scene, 0, pose, 1.0)
+    hull = add_hulls(axes, scene, [Hull(0, pose, 1.0)])
     assert isinstance(hull, PolyCollection)
     image = rendered(figure)
     rows, columns = np.nonzero(image.sum(axis=-1) < 700)

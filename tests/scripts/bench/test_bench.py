@@ -368,6 +368,7 @@ class TestTraining:
 
 class TestMachine:
     def test_rates_of_matrix_products(self, monkeypatch):
+        monkeypatch.setitem(machine.MATRIX, "cpu", 128)  # bfloat16 without units takes a minute
         for has_units, formats in ((False, ["float32"]), (True, ["float32", "bfloat16"])):
             monkeypatch.setattr(machine, "multiplies_bfloat16", lambda device, has=has_units: has)
             rates = machine.matmul_flops_per_s(CPU)

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from scripts.bench import processes
+from tests.train_RL_agents.short_runs import ONE_STAGE
 
 SMALL = ["worlds=6", "threads=1", "updates.batch_size=16", "updates.warmup_transitions=50"]
-SMALL += ["replay.capacity=3000", "env.episode.max_steps=40"]
+SMALL += ["replay.capacity=3000", "env.episode.max_steps=40", ONE_STAGE]
 
 
 def test_figures_leave_out_the_first_record():

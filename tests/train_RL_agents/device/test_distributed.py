@@ -15,7 +15,7 @@ import torch
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from tests.conftest import ROOT, run_python, wait_for
-from tests.train_RL_agents.short_runs import assert_same
+from tests.train_RL_agents.short_runs import ONE_STAGE, assert_same
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import Processes, ProcessLostError
@@ -30,6 +30,7 @@ SHORT = [
     *("updates.batch_size=16", "updates.samples_per_insert=2", "updates.warmup_transitions=50"),
     *("replay.capacity=3000", "log.interval_steps=120", "checkpoint.interval_steps=240"),
     *("evaluation.episodes=1", "evaluation.final_episodes=1", "env.episode.max_steps=40"),
+    ONE_STAGE,
 ]
 torchrun = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="this torch has no distributed package"
