@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
@@ -84,17 +85,20 @@ def compiled(request) -> dict[str, str]:
     kept = folder / f"{source.stem}-{digest.hexdigest()[:16]}.json"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        whole, part = folder / f"{source.stem}.ptx", folder / f"{source.stem}_float.ptx"
-        log, ptx = [], []
-        for architecture in ARCHITECTURES:
-            said_by(*command, f"-arch=compute_{architecture}", "-o", whole)
-            ptx.append(whole.read_text())
-            part.write_text(without_doubles(ptx[-1]))
+
+        def compile_for(architecture: str) -> tuple[str, str]:
+            ptx = folder / f"{source.stem}_{architecture}.ptx"
+            said_by(*command, f"-arch=compute_{architecture}", "-o", ptx)
+            whole = ptx.read_text()
+            ptx.write_text(without_doubles(whole))
             assembler = TOOLKIT.nvcc.with_name("ptxas"), "-v", f"-arch=sm_{architecture}"
-            log.append(said_by(*assembler, part, "-o", os.devnull))
+            return said_by(*assembler, ptx, "-o", os.devnull), whole
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            logs, wholes = zip(*pool.map(compile_for, ARCHITECTURES), strict=True)
         for stale in folder.glob(f"{source.stem}-*"):
             stale.unlink()
-        kept.write_text(json.dumps({"log": "".join(log), "ptx": "".join(ptx)}))
+        kept.write_text(json.dumps({"log": "".join(logs), "ptx": "".join(wholes)}))
     return json.loads(kept.read_text())
 
 

@@ -193,8 +193,31 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ),
         ("(log_prob.mean() + target_entropy)", "(log_prob.mean() - target_entropy)"),
         (".clamp(0, last)", ".clamp(0, last - 1)"),
+        ("-torch.minimum(ratio * advantage", "-torch.maximum(ratio * advantage"),
         (".square() - log_std", ".square() + log_std"),
         ("math.log(2.0 / math.pi)", "math.log(math.pi / 2.0)"),
+    ),
+    (
+        "train_RL_agents/agents/ppo.py",
+        ("train_RL_agents/training/test_on_policy.py", "train_RL_agents/agents/test_agents.py"),
+    ): (
+        ("self.settled * gain.mean()", "gain.mean()"),
+        ("- batch.log_probability  # [B]", "- batch.log_probability.detach() * 0.0  # [B]"),
+        ("return value * self.config.value_scale", "return value"),
+        ("0.5 * normal.square() + self.log_deviation", "normal.square() + self.log_deviation"),
+        (".clamp_(min=math.log(self.config.least_deviation))", ".clamp_(min=-1e9)"),
+        ('self.descent.restart("actor")', "pass"),
+    ),
+    (
+        "train_RL_agents/training/rollout.py",
+        ("train_RL_agents/training/test_on_policy.py",),
+    ): (
+        ("torch.where(self.truncated[row], now, value)", "value"),
+        ("torch.where(terminated, 0.0, coming)", "coming"),
+        ("gamma * trace * torch.where", "gamma * torch.where"),
+        ("ended = terminated | self.truncated[row]", "ended = terminated"),
+        ("torch.where(self.acted[row], advantage, 0.0)", "advantage"),
+        ("(share * self.last[-1]).long() + 1", "(share * self.last[-1]).long()"),
     ),
     ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_agents.py",)): (
         (".clamp(max=1.0)", ".clamp(min=0.0)"),

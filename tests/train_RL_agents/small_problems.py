@@ -42,6 +42,8 @@ def mean_return(kind: type[ClassicEnv], agent: Agent, worlds: int = 20) -> float
         following = stepper.step(agent.act(stepper.now.obs, mean=True))
         total += following.reward * following.acted
         stepper.advance()
+        if not env.alive.any():
+            break
     return total.mean().item()
 
 

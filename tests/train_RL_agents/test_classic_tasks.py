@@ -8,7 +8,7 @@ from marinenav_env.envs.make import ENVIRONMENTS, VESSEL_TASKS
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.kernel import ops
 from tests.train_RL_agents.policy_samples import table_of
-from tests.train_RL_agents.short_runs import SHORT, TINY
+from tests.train_RL_agents.short_runs import SHORT
 from train_RL_agents import evaluate, export, train
 from train_RL_agents.config.files import config_from_plain, load_config
 from train_RL_agents.config.schema import TrainConfig
@@ -20,6 +20,7 @@ from train_RL_agents.policies.load import load_policy
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
+TINY = [*SHORT, "total_steps=12"]
 AGENT_OF = {kind.kernel: "DQN" if ops.describe(kind.kernel).discrete else "SAC" for kind in CLASSIC}
 
 

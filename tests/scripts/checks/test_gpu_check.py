@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from scripts.checks import gpu_check, sanitizer_run
+from scripts.checks import gpu_check, gpu_plan, sanitizer_run
 from tests.conftest import ROOT, run_python, wait_for
 from train_RL_agents.agents.registry import AGENTS
 
@@ -117,7 +117,7 @@ def test_passes_and_says_what_the_device_does_not_allow(tmp_path, pretender):
     assert {"build", "operators", "tests", *lives, *benches, *AGENT_CHECKS} == {
         name for name, status in checks.items() if status == "passed"
     }
-    assert {checks[tool] for tool in (*gpu_check.SANITIZERS, "two_ranks")} == {"skipped"}
+    assert {checks[tool] for tool in (*gpu_plan.SANITIZERS, "two_ranks")} == {"skipped"}
     assert "two_ranks skipped (0 s): it needs two GPUs" in result.stdout
     assert "not checked: " in result.stdout
     record = record_of(tmp_path)
@@ -125,7 +125,7 @@ def test_passes_and_says_what_the_device_does_not_allow(tmp_path, pretender):
     assert record["command"] == f"scripts/gpu_check.sh {tmp_path / 'out'}"
     log = (tmp_path / "out" / "gpu_check.log").read_text()
     assert "FORCE_CUDA=1" in log
-    assert " ".join(gpu_check.CUDA_TESTS) in log
+    assert " ".join(gpu_plan.CUDA_TESTS) in log
 
 
 def test_a_choice_of_checks(tmp_path, pretender):
@@ -215,7 +215,7 @@ def test_goes_on_after_other_failures_within_its_time(tmp_path, pretender):
     assert result.returncode == 1
     checks = checks_of(tmp_path)
     failed = {name for name, status in checks.items() if status == "failed"}
-    assert failed == {"train_DDPG", *gpu_check.SANITIZERS}
+    assert failed == {"train_DDPG", *gpu_plan.SANITIZERS}
     assert "exit status 99" in result.stdout
     assert "Invalid __global__ read" in result.stderr
 
@@ -280,7 +280,7 @@ def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
 
 
 def test_limits_add_up_to_the_time_for_everything():
-    planned = gpu_check.groups(AGENTS)
+    planned = gpu_plan.groups(AGENTS)
     assert sum(map(len, planned)) == 15 + len(AGENTS)
     longest = [max(check.limit_s for check in group) for group in planned]
     assert sum(longest) == gpu_check.LIMIT_S <= 540
@@ -300,7 +300,7 @@ def test_paths_of_the_cuda_tests_hold_all_of_them():
         relative = path.relative_to(ROOT)
         if names and path != Path(__file__):
             listed = {str(place) for place in (relative, *relative.parents)}
-            assert listed & set(gpu_check.CUDA_TESTS), (str(relative), names)
+            assert listed & set(gpu_plan.CUDA_TESTS), (str(relative), names)
 
 
 MODULES = {"pyyaml": "yaml", "imageio-ffmpeg": "imageio_ffmpeg"}
@@ -324,7 +324,7 @@ def test_what_is_needed_is_enough():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = project["dependencies"] + project["optional-dependencies"]["dev"]
     names = [re.match(r"[\w-]+", requirement)[0] for requirement in named]
-    absent = {MODULES.get(name, name) for name in names} - set(gpu_check.NEEDED)
+    absent = {MODULES.get(name, name) for name in names} - set(gpu_plan.NEEDED)
     assert "onnx" in absent
     no_plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # those of what is absent
     run_python(ROOT, "-c", COLLECT, ",".join(absent), **no_plugins)
@@ -335,7 +335,7 @@ def test_what_the_sanitizers_run_works(capsys):
     assert capsys.readouterr().out == "ran\n"
 
 
-@pytest.mark.parametrize("missing", gpu_check.NEEDED)
+@pytest.mark.parametrize("missing", gpu_plan.NEEDED)
 def test_names_the_package_that_is_missing(missing, monkeypatch):
     find = gpu_check.importlib.import_module
 

@@ -15,8 +15,8 @@ from train_RL_agents.agents.registry import AGENTS
 # best average over its starts is about -150.
 GOALS = {CartPoleEnv: 400.0, PendulumEnv: -200.0}
 PLANS = {
-    CartPoleEnv: Plan(worlds=16, steps=1200, updates=8, epsilon=0.1, check=50),
-    PendulumEnv: Plan(worlds=8, steps=2000, updates=2, noise=0.2, check=100),
+    CartPoleEnv: Plan(worlds=16, steps=1200, updates=8, epsilon=0.1, check=20),
+    PendulumEnv: Plan(worlds=8, steps=2000, updates=2, noise=0.2, check=50),
 }
 RATES = {
     "learning_rate": 1e-3,
