@@ -199,7 +199,11 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     (
         "train_RL_agents/agents/ppo.py",
-        ("train_RL_agents/training/test_on_policy.py", "train_RL_agents/agents/test_agents.py"),
+        (
+            "train_RL_agents/agents/test_algorithms.py",
+            "train_RL_agents/training/test_on_policy.py",
+            "train_RL_agents/agents/test_agents.py",
+        ),
     ): (
         ("self.settled * gain.mean()", "gain.mean()"),
         ("- batch.log_probability  # [B]", "- batch.log_probability.detach() * 0.0  # [B]"),
@@ -216,7 +220,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("torch.where(terminated, 0.0, coming)", "coming"),
         ("gamma * trace * torch.where", "gamma * torch.where"),
         ("ended = terminated | self.truncated[row]", "ended = terminated"),
-        ("torch.where(self.acted[row], advantage, 0.0)", "advantage"),
+        ("acted = self.acted.to(self.advantage.dtype)", "acted = torch.ones_like(self.advantage)"),
         ("(share * self.last[-1]).long() + 1", "(share * self.last[-1]).long()"),
     ),
     ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_agents.py",)): (

@@ -86,7 +86,6 @@ class Rollout:
             error = self.reward[row] + gamma * coming - now
             ended = terminated | self.truncated[row]
             advantage = error + gamma * trace * torch.where(ended, 0.0, advantage)
-            advantage = torch.where(self.acted[row], advantage, 0.0)
             self.advantage[row].copy_(advantage)
             value = now
         torch.add(self.advantage, self.value, out=self.target)

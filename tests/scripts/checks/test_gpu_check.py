@@ -313,7 +313,7 @@ import pytest
 import scripts.bench.main
 import scripts.checks.sanitizer_run
 import train_RL_agents.train
-from scripts.checks.gpu_check import CUDA_TESTS
+from scripts.checks.gpu_plan import CUDA_TESTS
 
 sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *CUDA_TESTS]))
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -12,6 +14,7 @@ from tests.train_RL_agents.agent_samples import (
     MARINE,
     make_agent,
     random_batch,
+    random_fresh_batch,
     random_observation,
 )
 from train_RL_agents.agents.quantiles import (
@@ -160,3 +163,37 @@ def test_rainbow_tells_whether_returns_lie_on_its_support(reward, mass):
 def test_rainbow_refuses_an_empty_support():
     with pytest.raises(ConfigError, match="v_min is 5"):
         AGENTS["Rainbow"].Config(v_min=5.0, v_max=5.0)
+
+
+def test_the_losses_of_ppo_are_those_of_a_gaussian_and_of_scaled_returns():
+    agent = make_agent("PPO", value_scale=5.0, clip=0.1)
+    batch = random_fresh_batch(agent, 64)
+    with torch.no_grad():  # another actor than the one that drew the actions
+        agent.log_deviation.add_(0.2)
+        for parameter in agent.policy.parameters():
+            parameter.mul_(1.01)
+    found, metrics = agent.objectives(batch)
+    mean = agent.policy.act(agent.policy.encoder.layers(batch.inputs))
+    gaussian = torch.distributions.Normal(mean, agent.log_deviation.exp())
+    constant = 0.5 * math.log(2.0 * math.pi) * mean.shape[-1]
+    ratio = (gaussian.log_prob(batch.drawn).sum(-1) + constant - batch.log_probability).exp()
+    limited = ratio.clamp(0.9, 1.1)
+    assert 0.1 < (ratio != limited).float().mean() < 0.9
+    gain = torch.minimum(ratio * batch.advantage, limited * batch.advantage).mean()
+    torch.testing.assert_close(found["actor"], -gain, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(metrics["clipped_share"], (ratio != limited).float().mean())
+    value = 5.0 * make_agent("PPO", value_scale=1.0).value(batch.inputs)
+    torch.testing.assert_close(agent.value(batch.inputs), value)
+    error = (value - batch.target) / 5.0
+    torch.testing.assert_close(found["critic"], error.square().mean())
+
+
+def test_the_deviation_of_ppo_keeps_its_floor():
+    agent = make_agent("PPO", least_deviation=0.05)
+    batch = random_fresh_batch(agent, 8)
+    with torch.no_grad():
+        agent.log_deviation.copy_(torch.tensor([0.01, 0.5]).log())
+    agent.update(batch)
+    low, high = agent.log_deviation.detach().exp().tolist()
+    assert low == pytest.approx(0.05)
+    assert high > 0.4
