@@ -110,36 +110,46 @@ def rollouts(most_worlds: int) -> list[tuple[int, int]]:
     return [(worlds, min(steps, MOST_STEPS, WORLD_STEPS // worlds)) for worlds, steps in sizes]
 
 
-STATES = f"""
-import ast, sys
-import marinenav_env.kernel.ops, torch
-from tests import goldens
-from tests.core_programs import INCLUDES, PARAMS, build
-from tests.core_programs import run as run_program
-print(*torch.ops.loaded_libraries)
-for worlds, steps in ast.literal_eval(sys.argv[1]):
-    for dtype in (torch.float32, torch.float64):
-        print(goldens.rollout(worlds, steps, dtype))
-for dtype in (torch.float32, torch.float64):
-    print(goldens.rollout(16, {MOST_STEPS}, dtype, discrete=True))
+def states(sizes: list[tuple[int, int]]) -> list[str]:
+    """Digests of rollouts in these numbers of worlds and decisions, in both types."""
+    types = torch.float32, torch.float64
+    found = [goldens.rollout(*size, dtype) for size in sizes for dtype in types]
+    return found + [goldens.rollout(16, MOST_STEPS, dtype, discrete=True) for dtype in types]
+
+
+# A process asks for the block size once, and takes seconds to import torch: so it is forked.
+STATES = """
+import ast, multiprocessing, os, sys
+import torch
+from tests.test_cuda_host import states
+
+def show(block_size, sizes):
+    os.environ["MARINENAV_BLOCK_SIZE"] = str(block_size)
+    print(block_size, *states(sizes), flush=True)
+
+print(*torch.ops.loaded_libraries, flush=True)
+for arguments in ast.literal_eval(sys.argv[1]):
+    child = multiprocessing.get_context("fork").Process(target=show, args=arguments)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
 """
 
 
-@pytest.mark.parametrize(("block_size", "most_worlds"), BLOCK_SIZES.items())
-def test_states_have_the_bits_of_the_simd_build(tree, block_size, most_worlds):
-    sizes = rollouts(most_worlds)
-    done = run(tree, block_size, "-c", STATES, repr(sizes))
+@pytest.fixture(scope="module")
+def states_of_kernels(tree) -> dict[int, list[str]]:
+    """What `states` gives with the kernels, by block size."""
+    cases = [(block_size, rollouts(most)) for block_size, most in BLOCK_SIZES.items()]
+    done = run(tree, 64, "-c", STATES, repr(cases))
     assert done.returncode == 0, done.stderr
-    library, *found = done.stdout.split()
+    library, *lines = done.stdout.splitlines()
     assert Path(library) == tree / "marinenav_env" / "_ops.so"
-    expected = [
-        goldens.rollout(worlds, steps, dtype)
-        for worlds, steps in sizes
-        for dtype in (torch.float32, torch.float64)
-    ]
-    for dtype in (torch.float32, torch.float64):
-        expected.append(goldens.rollout(16, MOST_STEPS, dtype, discrete=True))
-    assert found == expected
+    return {int(block_size): found for block_size, *found in map(str.split, lines)}
+
+
+@pytest.mark.parametrize(("block_size", "most_worlds"), BLOCK_SIZES.items())
+def test_states_have_the_bits_of_the_simd_build(states_of_kernels, block_size, most_worlds):
+    assert states_of_kernels[block_size] == states(rollouts(most_worlds))
 
 
 def test_the_simulators_tests_pass(tree):
