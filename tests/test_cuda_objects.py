@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -77,9 +78,10 @@ def compiled(request) -> dict[str, str]:
         *setup.NVCC_FLAGS,
         *(f"-I{path}" for path in (CSRC, *cpp_extension.include_paths())),
     ]
-    versions = ARCHITECTURES, TOOLKIT.version, torch.__version__
+    assembler = [str(TOOLKIT.nvcc.with_name("ptxas")), "-v", *assembler_flags(source)]
+    versions = ARCHITECTURES, TOOLKIT.version, torch.__version__, assembler
     digest = hashlib.sha256(repr((command, versions)).encode())
-    for path in sorted(path for path in CSRC.rglob("*") if path.is_file()):
+    for path in (Path(__file__), *sorted(path for path in CSRC.rglob("*") if path.is_file())):
         digest.update(path.read_bytes())
     folder = ROOT / "build" / "cuda_check"
     kept = folder / f"{source.stem}-{digest.hexdigest()[:16]}.json"
@@ -91,8 +93,8 @@ def compiled(request) -> dict[str, str]:
             said_by(*command, f"-arch=compute_{architecture}", "-o", ptx)
             whole = ptx.read_text()
             ptx.write_text(without_doubles(whole))
-            assembler = TOOLKIT.nvcc.with_name("ptxas"), "-v", f"-arch=sm_{architecture}"
-            return said_by(*assembler, ptx, "-o", os.devnull), whole
+            target = f"-arch=sm_{architecture}"
+            return said_by(*assembler, target, ptx, "-o", os.devnull), whole
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             logs, wholes = zip(*pool.map(compile_for, ARCHITECTURES), strict=True)
@@ -100,6 +102,14 @@ def compiled(request) -> dict[str, str]:
             stale.unlink()
         kept.write_text(json.dumps({"log": "".join(logs), "ptx": "".join(wholes)}))
     return json.loads(kept.read_text())
+
+
+def assembler_flags(source: Path) -> list[str]:
+    """Return what nvcc hands to the assembler in a build, but for the architecture."""
+    flags = *cpp_extension.COMMON_NVCC_FLAGS, *setup.NVCC_FLAGS, "-arch=sm_90"
+    said = said_by(TOOLKIT.nvcc, "--dryrun", "--fatbin", *flags, source, "-o", os.devnull)
+    ((_, handed),) = re.findall(r'^#\$ (.*\b)?ptxas"? (.*?) "[^"]*\.ptx"', said, re.MULTILINE)
+    return [flag for flag in handed.split() if not flag.startswith("-arch")]
 
 
 def without_doubles(ptx: str) -> str:

@@ -13,9 +13,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands.options import SHARE, add_world_options
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.commands.training import resume, start
-from train_RL_agents.config.files import (
-    presets,
-)
+from train_RL_agents.config.files import presets
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.run.checkpoint import CheckpointError

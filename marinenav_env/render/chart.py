@@ -178,7 +178,7 @@ def hull_steps(path: np.ndarray, every: int, gap: float) -> list[int]:
 def add_hulls(axes: Axes, scene: Scene, hulls: Sequence[Hull]) -> PolyCollection:
     """Draw vessels, the stronger ones over the weaker ones.
 
-    One artist holds them all: a thousand of them take a tenth of the time that one each does.
+    One artist holds them all, since an artist each takes several times as long.
 
     Args:
         axes: where to draw.

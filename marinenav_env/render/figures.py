@@ -221,14 +221,15 @@ def _moving(axes: Axes, scene: Scene, step: int) -> Iterator[Artist]:
         color=TEXT_INK,
         zorder=8,
     )
+    hulls = []
     for robot, (path, end) in enumerate(zip(scene.paths, scene.ends, strict=True)):
         last = len(path) - 1
         gone = step > last and end is not End.UNDERWAY
+        hulls.append(Hull(robot, path[min(step, last)], 0.3 if gone else 1.0))
         yield add_track(axes, scene, robot, step, 1.9)
-        hull = Hull(robot, path[min(step, last)], 0.3 if gone else 1.0)
-        yield add_hulls(axes, scene, [hull])
         if step >= last and end is End.COLLISION:
             yield from draw_collision(axes, scene, robot, 11.0)
+    yield add_hulls(axes, scene, hulls)
 
 
 def map_figure(scene: Scene, title: str) -> tuple[Figure, Axes]:

@@ -1,7 +1,8 @@
 """What all agents share: their interface, acting, and their state as plain tensors.
 
 An agent is one algorithm. A subclass builds its networks, says which parameters descend which loss
-(`register_learners`), and computes those losses from a batch (`objectives`); the rest is here.
+(`register_learners`), and computes those losses from a batch (`objectives`). `descent.py` takes the
+gradient steps; the rest is here.
 """
 
 from __future__ import annotations

@@ -19,7 +19,13 @@ from marinenav_env.episodes.convert import config_of, tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.render.chart import Hull, add_hulls, draw_map, hull_steps, map_extent
-from marinenav_env.render.figures import _robot_handles, plot_scene, plot_scenes, video_frames
+from marinenav_env.render.figures import (
+    _moving,
+    _robot_handles,
+    plot_scene,
+    plot_scenes,
+    video_frames,
+)
 from marinenav_env.render.geometry import (
     End,
     Scene,
@@ -122,6 +128,15 @@ def test_a_drawn_hull_covers_its_place_on_the_page(scene):
     scale = 55.0 / image.shape[0]
     assert columns.mean() * scale == pytest.approx(10.0, abs=0.4)
     assert 55.0 - rows.mean() * scale == pytest.approx(40.0, abs=0.4)
+
+
+def test_vessels_under_way_cover_those_that_have_ended(scene):
+    ended = 1 + min(map(len, scene.paths))
+    moving = _moving(Figure().add_subplot(), scene, ended)
+    (hulls,) = [artist for artist in moving if isinstance(artist, PolyCollection)]
+    strengths = hulls.get_facecolor()[:, 3]
+    assert (np.diff(strengths) >= 0.0).all()
+    assert set(strengths) == {0.3, 1.0}
 
 
 @pytest.mark.parametrize("name", ["vortex_policy_4r_2o_4c", "vortex_random_5r_4o_8c"])

@@ -29,6 +29,9 @@ class ShieldConfig(Settings):
     The plans are judged by all buoys."""
     hidden_horizon_s: float = setting(4.0, unit="s", source=TRIALS, above=0.0, high=60.0)
     """Length of the plan without buoys, rounded up to decisions."""
+    starboard_m: float = setting(1.0, unit="m", source="COLREGs, rules 14, 15 and 17", low=0.0)
+    """Where a vessel is the danger, a candidate that turns to port has to end nearer to the goal
+    than the others by this distance. 0 prefers neither side."""
     planned_share: float = setting(1.0, unit="-", source=CHOICE, above=0.0, high=1.0)
     """Candidates are tried for this share of the vessels in a call, those with the least clearance.
     Below 1 a call costs less, and an unsafe vessel beyond the share keeps the policy's action."""

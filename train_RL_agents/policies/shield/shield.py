@@ -64,6 +64,7 @@ class Shield(nn.Module):
     """
 
     candidates: Tensor
+    to_port: Tensor
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Shield(nn.Module):
         self.goal_distance = env.reward.goal_distance
         self.buoy_radius = env.scenario.buoy_radius_max
         self.margin, self.closer = config.margin_m, config.closer_m
-        self.share = config.planned_share
+        self.share, self.starboard = config.planned_share, config.starboard_m
         self.hides = config.hidden_buoy_m is not None
         self.hidden_buoy = config.hidden_buoy_m or 0.0
         self.horizon = self._decisions(config.horizon_s)
@@ -89,6 +90,8 @@ class Shield(nn.Module):
         self.ahead = rollout(policy, env, discrete=discrete, closer=config.closer_m)
         held = candidates(env.vessel, discrete=discrete)
         self.register_buffer("candidates", held, persistent=False)
+        turns = [left < right for left, right in itertools.product(range(3), repeat=2)]
+        self.register_buffer("to_port", torch.tensor(turns), persistent=False)
 
     def _decisions(self, seconds: float) -> int:
         return math.ceil(seconds / self.decision_s - 1e-9)
@@ -127,6 +130,8 @@ class Shield(nn.Module):
         own_action = proposed.reshape(sight[0].shape[0], -1)  # [N, A], A = 1 for indices
         clear, remaining = self.ahead.roll(sight, shown, own_action.unsqueeze(0), 1, self.horizon)
         predicted = clear.amin(-1)  # [1, N]
+        nearest = clear[0].argmin(-1, keepdim=True)
+        from_vessel = sight[1][..., 4].gather(1, nearest) > self.buoy_radius  # [N, 1]
         rows = self.planned_rows(predicted[0])
         action, clearance = self.best(
             select_rows(sight, rows),
@@ -134,6 +139,7 @@ class Shield(nn.Module):
             own_action.index_select(0, rows).unsqueeze(0),
             predicted.index_select(1, rows),
             remaining.index_select(1, rows),
+            from_vessel.index_select(0, rows),
         )
         guarded = own_action.index_copy(0, rows, action)
         return Guarded(
@@ -168,11 +174,13 @@ class Shield(nn.Module):
         own_action: Tensor,
         predicted: Tensor,
         remaining: Tensor,
+        from_vessel: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Choose between the policy's own plan and the candidates.
 
         The policy's own plan if it is safe, else the safe candidate that comes nearest to the goal,
-        else the plan that keeps the largest clearance.
+        else the plan that keeps the largest clearance. Where the danger comes from a vessel, a
+        candidate to port has to come nearer by `starboard_m` (rules 14, 15 and 17 of the COLREGs).
 
         Args:
             sight: what N vessels observe.
@@ -180,6 +188,7 @@ class Shield(nn.Module):
             own_action: `[1, N, A]`.
             predicted: least clearance `[1, N]` of its plan.
             remaining: distance `[1, N]` to the goal after its plan.
+            from_vessel: `[N, 1]` bool, its plan comes closest to a vessel.
 
         Returns:
             Actions `[N, A]` and the clearance `[N]` of their plans.
@@ -189,7 +198,8 @@ class Shield(nn.Module):
         clear, rest = self.ahead.roll(sight, shown, held, self.hold, self.horizon)
         actions = torch.cat((own_action, held))  # [P, N, A]
         clearance = torch.cat((predicted, clear.amin(-1)))  # [P, N]
-        progress = -torch.cat((remaining, rest))  # [P, N]
+        to_port = self.to_port.unsqueeze(1) & from_vessel.t()
+        progress = -torch.cat((remaining, torch.where(to_port, rest + self.starboard, rest)))
         safe = clearance >= self.margin
         among_safe = torch.where(safe, progress, torch.full_like(progress, -math.inf))
         score = torch.where(safe.any(0), among_safe, clearance)

@@ -124,6 +124,26 @@ def test_a_buoy_ahead_stops_it():
     assert guarded.action.tolist() == [[-1.0, -1.0]]
 
 
+@pytest.mark.parametrize(
+    ("starboard_m", "goal", "to_starboard"),
+    [(1.0, (30.0, 0.0), True), (0.0, (30.0, 0.0), False), (0.01, (8.0, 8.0), False)],
+)
+def test_on_which_side_a_vessel_ahead_is_passed(starboard_m, goal, to_starboard):
+    """Both sides are safe: to starboard, unless port ends so much nearer to the goal."""
+    guarded = shield(starboard_m=starboard_m)(seen((12.0, 0.0, -1.5, 0.0, 2.0), goal=goal))
+    assert guarded.predicted.item() < 0.3 < guarded.clearance.item()
+    left, right = guarded.action[0].tolist()
+    assert left != right
+    assert (left > right) == to_starboard
+
+
+def test_a_buoy_is_passed_on_either_side():
+    observation = seen((7.0, 0.0, 0.0, 0.0, 0.8))
+    sides = [shield(starboard_m=m)(observation).action.tolist() for m in (0.0, 100.0)]
+    assert sides[0] == sides[1]
+    assert sides[0][0][0] < sides[0][0][1]  # the first of two that end equally near
+
+
 def test_discrete_actions():
     guarded = shield(0)(seen((HULL + 1.0 + 0.2, 0.0, 0.0, 0.0, 0.8)))
     assert guarded.proposed.tolist() == [0]
@@ -135,7 +155,7 @@ def simulated_choice(observation, action):
     model, found = VesselModel(ENV.vessel), []
     goal = observation.ego[0, :2].tolist()
     for candidate in (action, *itertools.product((-1.0, 0.0, 1.0), repeat=2)):
-        motion, gaps, rest = start(observation.ego, 1), [math.inf], math.hypot(*goal)
+        motion, gaps, rest = start(observation.ego, 1), [(math.inf, False)], math.hypot(*goal)
         for step in range(4):
             chosen = action if step >= (1 if candidate is action else 2) else candidate
             rates = 1000.0 * torch.tensor(chosen, dtype=torch.float64).view(2, 1, 1)
@@ -149,9 +169,13 @@ def simulated_choice(observation, action):
                     vessel = radius > 1.0
                     x, y = x + vx * time * vessel, y + vy * time * vessel
                     gap = math.hypot(x - own_x, y - own_y) - HULL
-                    gaps.append(gap - (HULL if vessel else 1.0))
+                    gaps.append((gap - (HULL if vessel else 1.0), vessel))
             rest = math.hypot(goal[0] - motion.x.item(), goal[1] - motion.y.item())
-        found.append((candidate, min(gaps), rest if rest > 2.0 else 0.0))
+        least, from_vessel = min(gaps)
+        if candidate is action:
+            starboard_m = 1.0 if from_vessel else 0.0
+        dearer = starboard_m if candidate is not action and candidate[0] < candidate[1] else 0.0
+        found.append((candidate, least, dearer + (rest if rest > 2.0 else 0.0)))
     if found[0][1] >= 0.3:
         return found[0][:2]
     safe = [plan for plan in found if plan[1] >= 0.3]
