@@ -90,6 +90,7 @@ class Shield(nn.Module):
         self.ahead = rollout(policy, env, discrete=discrete, closer=config.closer_m)
         held = candidates(env.vessel, discrete=discrete)
         self.register_buffer("candidates", held, persistent=False)
+        # In the order of `candidates`: more thrust on the right turns to port.
         turns = [left < right for left, right in itertools.product(range(3), repeat=2)]
         self.register_buffer("to_port", torch.tensor(turns), persistent=False)
 
