@@ -1,5 +1,6 @@
 """Fixtures and helpers shared by all tests."""
 
+import contextlib
 import gc
 import importlib.util
 import json
@@ -13,6 +14,8 @@ from types import ModuleType
 
 import pytest
 import torch
+
+from tests.preloaded import preloaded
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -58,6 +61,13 @@ that remain."""
 SLOW = tuple(
     f"tests/{file}::{name}" for file, names in SLOW_TESTS.items() for name in names.split() or [""]
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Python programs begin as forks of a process with torch, for as long as tests run."""
+    stack = contextlib.ExitStack()
+    config.add_cleanup(stack.close)
+    stack.enter_context(preloaded())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

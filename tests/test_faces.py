@@ -7,6 +7,7 @@ import train_RL_agents
 from marinenav_env import MarineNavEnv, make
 from marinenav_env.fields import ConfigError
 from tests.conftest import ROOT, run_python
+from tests.preloaded import ALONE
 from train_RL_agents import load_policy
 from train_RL_agents.policies import load
 
@@ -34,4 +35,4 @@ def test_faces_are_the_ones_inside():
 
 def test_packages_alone_are_cheap_to_import():
     program = "import sys, marinenav_env.fields, train_RL_agents; sys.exit('torch' in sys.modules)"
-    run_python(ROOT, "-c", program)
+    run_python(ROOT, "-c", program, **{ALONE: "1"})

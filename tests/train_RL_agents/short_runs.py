@@ -18,7 +18,8 @@ from train_RL_agents.training.counters import InterruptedRunError
 from train_RL_agents.training.interruption import Interruption
 from train_RL_agents.training.trainer import TorchRLTrainer
 
-SCRIPT = Path(train.__file__)
+ROOT = Path(train.__file__).parents[1]
+SCRIPT = Path(__file__).with_name("train_shortly.py")
 SHORT = [
     *("worlds=6", "total_steps=600", "updates.batch_size=16", "updates.samples_per_insert=0.5"),
     *("updates.warmup_transitions=100", "replay.capacity=3000", "log.interval_steps=100"),
@@ -135,4 +136,4 @@ def command(folder, *arguments):
 
 
 def environment():
-    return {"PYTHONPATH": str(SCRIPT.parent.parent), "OMP_NUM_THREADS": "1", "PATH": ""}
+    return {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PATH": ""}

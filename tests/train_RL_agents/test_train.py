@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import weakref
 from datetime import datetime
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from marinenav_env.kernel import memory
 from tests.conftest import wait_for
+from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import (
     ONE_STAGE,
     SHORT,
@@ -41,10 +43,11 @@ pytestmark = pytest.mark.usefixtures("short_evaluations")
 
 
 def test_command_line_from_another_folder(tmp_path):
+    settings = ["--output", "run", "--agent", "AC-IQN", "--seed", "3", *TINY]
     done = subprocess.run(
-        command("run", "--agent", "AC-IQN", "--seed", "3", "total_steps=12", ONE_STAGE),
+        [sys.executable, train.__file__, *settings],
         cwd=tmp_path,
-        env=environment(),
+        env=environment() | {ALONE: "1"},
         capture_output=True,
         text=True,
         check=False,

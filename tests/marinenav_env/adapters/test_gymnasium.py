@@ -17,6 +17,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
 from tests.conftest import ROOT, run_python
+from tests.preloaded import ALONE
 
 TWO = {"stages": (Stage(robots=2, vortices=0, buoys=1, min_distance_m=30.0),)}
 
@@ -46,7 +47,7 @@ def test_ids_are_registered_without_torch():
         "import gymnasium; assert 'marinenav/Marine-v0' in gymnasium.registry;"
         "sys.exit('torch' in sys.modules)"
     )
-    run_python(ROOT, "-c", program)
+    run_python(ROOT, "-c", program, **{ALONE: "1"})
 
 
 def test_an_episode_is_gymnasiums():

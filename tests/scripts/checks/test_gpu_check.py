@@ -21,6 +21,7 @@ import torch
 
 from scripts.checks import gpu_check, gpu_plan, sanitizer_run
 from tests.conftest import ROOT, run_python, wait_for
+from tests.preloaded import ALONE
 from train_RL_agents.agents.registry import AGENTS
 
 SCRIPT = ROOT / "scripts" / "gpu_check.sh"
@@ -327,7 +328,7 @@ def test_what_is_needed_is_enough():
     absent = {MODULES.get(name, name) for name in names} - set(gpu_plan.NEEDED)
     assert "onnx" in absent
     no_plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # those of what is absent
-    run_python(ROOT, "-c", COLLECT, ",".join(absent), **no_plugins)
+    run_python(ROOT, "-c", COLLECT, ",".join(absent), **no_plugins, **{ALONE: "1"})
 
 
 def test_what_the_sanitizers_run_works(capsys):

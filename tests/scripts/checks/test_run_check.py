@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from scripts.checks import run_check
+from tests.preloaded import ALONE
 
 SHORT = ("worlds=8", "total_steps=8_000", "updates.batch_size=16", "threads=1")
 SHORT += ("updates.samples_per_insert=0.02", "log.interval_steps=1_000")
@@ -35,6 +36,7 @@ def test_a_training_that_learns_nothing_is_told(capfd):
     ],
 )
 def test_a_training_without_a_checkpoint_is_told(program, message, tmp_path, monkeypatch):
+    monkeypatch.setenv(ALONE, "1")  # a new Python begins sooner than a fork of a large one
     monkeypatch.setattr(run_check, "PATIENCE_S", 0.5)
     with pytest.raises(run_check.FailedError, match=message):
         run_check.kill_early([sys.executable, "-c", program], tmp_path)

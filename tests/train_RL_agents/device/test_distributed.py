@@ -15,7 +15,8 @@ import torch
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from tests.conftest import ROOT, run_python, wait_for
-from tests.train_RL_agents.short_runs import ONE_STAGE, assert_same
+from tests.preloaded import ALONE
+from tests.train_RL_agents.short_runs import ONE_STAGE, SCRIPT, assert_same
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import Processes, ProcessLostError
@@ -37,15 +38,14 @@ torchrun = pytest.mark.skipif(
 )
 
 
-def start(folder, *arguments):
-    return run_two("--output", str(folder), *SHORT, *arguments)
+def start(folder, *arguments, **variables):
+    return run_two("--output", str(folder), *SHORT, *arguments, **variables)
 
 
-def run_two(*arguments):
-    script = ROOT / "train_RL_agents" / "train.py"
+def run_two(*arguments, **variables):
     return subprocess.Popen(
-        [sys.executable, *TORCHRUN, script, "--device", "cpu", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        [sys.executable, *TORCHRUN, SCRIPT, "--device", "cpu", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -298,7 +298,8 @@ def workers_of(process):
 @torchrun
 def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path):
     """The first process, and then, once the run goes on, the second."""
-    process = start(tmp_path, "total_steps=1_440")
+    alone = {ALONE: "1"}  # forks of the waiting process are no children of the launcher
+    process = start(tmp_path, "total_steps=1_440", **alone)
     metrics = tmp_path / "metrics.jsonl"
     for rank, logs in ((0, 3), (1, 7)):
         while not metrics.exists() or metrics.read_text().count('"train"') < logs:
@@ -312,7 +313,7 @@ def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path):
         assert "lost contact with another one" in output
         assert f"--resume {tmp_path}" in output
         assert checkpoint.load(checkpoint.newest(tmp_path))["step"] >= 80 * logs
-        process = run_two("--resume", str(tmp_path))
+        process = run_two("--resume", str(tmp_path), **(alone if rank == 0 else {}))
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     parts(tmp_path, 1_440)

@@ -13,6 +13,7 @@ import torch
 
 from marinenav_env.files import write_atomically
 from tests.conftest import ROOT, run_python
+from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import SHORT, command, environment, trainer
 from train_RL_agents import train
 from train_RL_agents.run import checkpoint
@@ -93,7 +94,7 @@ def test_a_temporary_file_follows_no_link(tmp_path):
 def test_a_run_outlives_the_readers_of_its_output(tmp_path):
     process = subprocess.Popen(
         command(tmp_path, "total_steps=12", "curriculum.stages=[[2,0,0,30]]", ONE_STAGE),
-        env=environment(),
+        env=environment() | {ALONE: "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
