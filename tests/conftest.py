@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from tests.preloaded import preloaded
+from tests.preloaded import preloaded, waiting_process
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -65,9 +65,10 @@ SLOW = tuple(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let Python programs begin as forks of a process with torch, for as long as tests run."""
+    runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     stack = contextlib.ExitStack()
     config.add_cleanup(stack.close)
-    stack.enter_context(preloaded())
+    stack.enter_context(preloaded() if runs_tests else waiting_process())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -183,7 +183,7 @@ def run(program: dict) -> None:
         torch.set_num_threads(int(threads))
     if arguments[0] == "-u":
         arguments.pop(0)
-        sys.stdout.reconfigure(write_through=True)
+        sys.stdout.reconfigure(line_buffering=True)
     subprocess.Popen = Popen
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     first, *others = arguments

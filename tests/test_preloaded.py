@@ -60,8 +60,8 @@ def test_what_fails_says_so():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_a_program(number):
-    waits = "import time; print(flush=True); time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", waits], stdout=subprocess.PIPE)
+    waits = "import time; print(); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-u", "-c", waits], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"\n"
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.1)
