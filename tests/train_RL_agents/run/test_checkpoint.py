@@ -142,7 +142,7 @@ for name in iter(sys.stdin.readline, ""):
     for step in range(10**6):
         state = {"step": step, "model": torch.full((20_000,), float(step))}
         folder.save(step, state, wait=lambda: None)
-        os.write(1, b"%d\\n" % step)  # whole: a kill between print's two writes would join two lines
+        os.write(1, b"%d\\n" % step)  # whole: print writes twice, and a kill strikes between
 """
 
 
