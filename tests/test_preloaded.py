@@ -60,7 +60,8 @@ def test_what_fails_says_so():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_a_program(number):
-    waits = "import time; print(); time.sleep(60)"
+    handled = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # in the background, too
+    waits = f"import signal, time; {handled}; print(); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-u", "-c", waits], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"\n"
     with pytest.raises(subprocess.TimeoutExpired):
