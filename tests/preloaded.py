@@ -34,6 +34,8 @@ LIBRARIES = (
     *("matplotlib.pyplot", "omegaconf", "rich.table", "scipy.stats", "imageio"),
 )
 NUMBER = struct.Struct("i")
+GPU = Path("/dev/nvidiactl")
+"""There where a GPU is. A fork of a process that has asked for GPUs cannot use them."""
 
 
 class Popen(subprocess.Popen):
@@ -100,6 +102,7 @@ def understood(arguments: list[str], environment: dict[str, str]) -> bool:
     first = arguments[start : start + 1]
     return (
         ADDRESS in os.environ
+        and not GPU.exists()
         and ALONE not in environment
         and bool(first)
         and (first[0] in ("-c", "-m") or not first[0].startswith("-"))
@@ -126,6 +129,7 @@ def waiting_process() -> Iterator[None]:
             stdout=subprocess.DEVNULL,
             pass_fds=[listener.fileno()],
         )
+        listener.close()  # so that, once the process has died, programs are refused
         with process, mock.patch.dict(os.environ, {ADDRESS: f"{folder}/socket"}):
             yield
             process.kill()
@@ -136,7 +140,8 @@ def wait_for_programs(listener: socket.socket) -> dict:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries those that it forks
     with listener:
         for name in LIBRARIES:
-            importlib.import_module(name)
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
         with selectors.DefaultSelector() as selector:
             selector.register(listener, selectors.EVENT_READ)
             selector.register(sys.stdin, selectors.EVENT_READ)

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from tests.preloaded import ADDRESS, ALONE
+from tests.preloaded import ADDRESS, ALONE, GPU
+
+pytestmark = pytest.mark.skipif(GPU.exists(), reason="no forks where a GPU is")
 
 SAYS = """
 import os, sys
