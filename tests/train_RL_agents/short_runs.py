@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from train_RL_agents import train
+from tests.conftest import ROOT
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
@@ -18,7 +18,6 @@ from train_RL_agents.training.counters import InterruptedRunError
 from train_RL_agents.training.interruption import Interruption
 from train_RL_agents.training.trainer import TorchRLTrainer
 
-ROOT = Path(train.__file__).parents[1]
 SCRIPT = Path(__file__).with_name("train_shortly.py")
 SHORT = [
     *("worlds=6", "total_steps=600", "updates.batch_size=16", "updates.samples_per_insert=0.5"),

@@ -84,7 +84,7 @@ def test_a_gaussian_is_that_of_the_guarded_mean(tmp_path):
     assert (log_std == -20.0).all()
 
 
-@pytest.mark.parametrize("name", ["AC-IQN", "SAC", "IQN"])  # one for each kind of outputs
+@pytest.mark.parametrize("name", ["AC-IQN", "SAC", "DQN", "IQN"])
 @torch.no_grad()
 def test_an_onnx_file_gives_what_the_scripted_one_gives(name, tmp_path, capsys):
     """For any batch, on features of relative motion, within float32."""
