@@ -13,9 +13,9 @@ from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
 from tests.conftest import ROOT, load_file
 from tests.train_RL_agents.policy_samples import EPISODES, OUTPUTS, export_policy, save_policy
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
 
 example = load_file(ROOT / "docs" / "examples" / "planner.py")
 # torch advises against TorchScript, which deployed planners load.

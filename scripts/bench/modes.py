@@ -26,13 +26,13 @@ from scripts.bench.disturbances import disturbed
 from scripts.bench.machine import Memory, release_memory, timed
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import training_env
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
 
 RESETS = ("none", "natural", "every")
 PREPARED_ACTIONS = 8

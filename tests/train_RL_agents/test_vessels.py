@@ -12,13 +12,13 @@ from scripts import episode
 from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import TINY
 from train_RL_agents import export, train
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.schema import Scenario
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 

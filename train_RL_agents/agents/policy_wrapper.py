@@ -117,11 +117,12 @@ class PolicyWrapper(TensorDictModuleBase):
         return self.agent.act(observation, mean=mean)
 
     @torch.no_grad()
-    def explore(self, observation: ObservationTensors) -> Tensor:
+    def explore(self, observation: ObservationTensors, instead: Tensor | None = None) -> Tensor:
         """Act while collecting: the agent's own exploration, noise, and epsilon-greedy on top.
 
         Args:
             observation: leading dimensions that broadcast with `shape`.
+            instead: what is done with probability epsilon; None for random actions.
 
         Returns:
             `[...]` int64 or `[..., A]`.
@@ -135,7 +136,8 @@ class PolicyWrapper(TensorDictModuleBase):
         chosen = torch.rand(robots, device=action.device) < self.epsilon  # [...]
         if not self.agent.discrete:
             chosen = chosen.unsqueeze(-1)
-        return torch.where(chosen, self._random_like(action), action)
+        other = self._random_like(action) if instead is None else instead
+        return torch.where(chosen, other, action)
 
     def _random_like(self, action: Tensor) -> Tensor:
         """Return uniformly random actions within the bounds, shaped as `action`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from train_RL_agents.agents.ac_iqn import ACIQN
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.dagger import DAgger
 from train_RL_agents.agents.ddpg import DDPG
 from train_RL_agents.agents.dqn import DQN
 from train_RL_agents.agents.iqn import IQN
@@ -14,6 +15,6 @@ from train_RL_agents.agents.sac import SAC
 REPLAY_AGENTS: dict[str, type[Agent]] = {
     agent.name: agent for agent in (ACIQN, IQN, DQN, Rainbow, DDPG, SAC)
 }
-"""Those that learn from a replay."""
-AGENTS: dict[str, type[Agent]] = {**REPLAY_AGENTS, PPO.name: PPO}
+"""Those that learn from a replay of what they did."""
+AGENTS: dict[str, type[Agent]] = {**REPLAY_AGENTS, PPO.name: PPO, DAgger.name: DAgger}
 """All of them."""

@@ -239,13 +239,13 @@ def _is_complete(values: Mapping[str, Any]) -> bool:
 def _task_layers(name: str, agent: str) -> list[dict[str, Any]]:
     """Return the settings that trainings in a task need, if it has a file of them.
 
-    Those of a replay are left out for an agent that has none.
+    What belongs to a replay of own transitions is left out for an agent without one.
     """
     path = CONFIGS / f"{name}.yaml"
     if not path.is_file():
         return []
-    values = _read(path)
-    if AGENTS[agent].on_policy and isinstance(values.get("algorithm"), dict):
+    values, has_them = _read(path), issubclass(AGENTS[agent].Config, ReplayAgentConfig)
+    if not has_them and isinstance(values.get("algorithm"), dict):
         of_a_replay = {f.name for f in fields(ReplayAgentConfig)} - {
             f.name for f in fields(AgentConfig)
         }

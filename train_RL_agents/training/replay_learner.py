@@ -6,6 +6,7 @@ import functools
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.settings import ReplayAgentConfig
@@ -91,11 +92,11 @@ class ReplayLearner(Learner):
 
     def _collect(self) -> None:
         now = self.stepper.now
-        action = self.policy.explore(now.obs)
+        action, kept = self._choose(now.obs)
         following = self.stepper.step(action)
         self.replay.store(
             now.obs,
-            action,
+            kept,
             following.reward,
             following.acted,
             following.terminated,
@@ -104,6 +105,11 @@ class ReplayLearner(Learner):
         )
         self.statistics.add_decision(action, following)
         self.stepper.advance()
+
+    def _choose(self, observation: Any) -> tuple[Tensor, Tensor]:
+        """Return the actions `[W, R, ...]` to take, and those to learn from."""
+        action = self.policy.explore(observation)
+        return action, action
 
     def _learn(self, updates: int) -> None:
         for _ in range(updates):

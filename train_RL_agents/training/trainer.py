@@ -31,6 +31,7 @@ from train_RL_agents.run.provenance import EVALUATION
 from train_RL_agents.run.saved import SavedRun
 from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
+from train_RL_agents.training.imitation import ImitationLearner
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.training.learner import Learner
 from train_RL_agents.training.on_policy import OnPolicyLearner
@@ -393,5 +394,7 @@ class TorchRLTrainer:
 
 def make_learner(config: TrainConfig, device: torch.device, processes: Processes) -> Learner:
     """Return the learner of an algorithm's kind; arguments and errors as those of `Learner`."""
-    kind = OnPolicyLearner if AGENTS[config.agent].on_policy else ReplayLearner
+    agent = AGENTS[config.agent]
+    kind: type[Learner] = ImitationLearner if agent.imitates else ReplayLearner
+    kind = OnPolicyLearner if agent.on_policy else kind
     return kind(config, device, processes)

@@ -40,8 +40,9 @@ def parameters(agent: Agent) -> dict[str, torch.Tensor]:
 
 def test_the_registry_holds_all_by_their_names():
     assert list(REPLAY_AGENTS) == ["AC-IQN", "IQN", "DQN", "Rainbow", "DDPG", "SAC"]
-    assert list(AGENTS) == [*REPLAY_AGENTS, "PPO"]
-    assert all(kind.on_policy is (name not in REPLAY_AGENTS) for name, kind in AGENTS.items())
+    assert list(AGENTS) == [*REPLAY_AGENTS, "PPO", "DAgger"]
+    assert [name for name, kind in AGENTS.items() if kind.on_policy] == ["PPO"]
+    assert [name for name, kind in AGENTS.items() if kind.imitates] == ["DAgger"]
     assert all(kind.name == name for name, kind in AGENTS.items())
 
 

@@ -17,10 +17,10 @@ from tests.train_RL_agents.policy_samples import (
     recorded_observation,
     save_policy,
 )
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.seal import checksum
 from train_RL_agents.policies.shield.acting import shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
 
 EXAMPLE = ROOT / "docs" / "examples" / "planner_cpp"
 # torch advises against TorchScript, which deployed planners load.

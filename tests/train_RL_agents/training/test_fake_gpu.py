@@ -6,10 +6,12 @@ from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from tests.fake_gpu import FAKE_GPU, AllOnGpu, Operators, OtherDeviceError, fake_gpu, load_guard
 from tests.train_RL_agents.short_runs import every_decision, packed_log
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
+from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.training import imitation
 from train_RL_agents.training.trainer import make_learner
 
 WORLDS = 6
@@ -24,12 +26,13 @@ BUDGETS = {
     "DDPG": (190, 365, 0.8),
     "SAC": (200, 530, 0.8),
     "PPO": (200, 305, 1.1),
+    "DAgger": (2180, 250, 3.0),
 }
 
 
 def prioritized(agent, wanted="true"):
-    """Return settings that ask for priorities, of an agent with a replay."""
-    if AGENTS[agent].on_policy:
+    """Return settings that ask for priorities, of an agent that can have them."""
+    if agent not in REPLAY_AGENTS:
         return every_decision(agent)
     return [f"algorithm.prioritized={wanted}"]
 
@@ -38,6 +41,14 @@ def prioritized(agent, wanted="true"):
 def guard(tmp_path_factory):
     """Let torch follow tensors on a GPU."""
     load_guard(tmp_path_factory.mktemp("guard"))
+
+
+@pytest.fixture(autouse=True)
+def teacher_of_no_file(monkeypatch):
+    """Let DAgger imitate fresh weights: those of a file are looked at on the host."""
+    config, _, _ = load_config(agent="SAC")
+    fresh = lambda path, device: (build_agent(config, device), config)  # noqa: E731
+    monkeypatch.setattr(imitation, "load_policy", fresh)
 
 
 @pytest.mark.parametrize("wanted", ["true", "false"])

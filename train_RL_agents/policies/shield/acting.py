@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError, plain
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.scenarios.schema import Scenario
-from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.shield import Shield
 
 COUNTS = ("decisions", "unsafe", "changed", "no_safe_plan")

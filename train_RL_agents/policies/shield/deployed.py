@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from train_RL_agents.agents.networks import squash
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.build import Policy
 from train_RL_agents.policies.shield.acting import check_guarded
-from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.shield import Shield
 from train_RL_agents.policies.shield.torch_rollout import TorchRollout

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.vessels import VesselConfig
-from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.torch_rollout import TorchRollout
 

@@ -9,10 +9,10 @@ from marinenav_env.envs.observation import Observation
 from tests.train_RL_agents.policies.shield.test_shield import random_situations
 from tests.train_RL_agents.policy_samples import OUTPUTS, export_policy, save_policy, table_of
 from train_RL_agents import evaluate, export
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.formats import FORMATS
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.shield.acting import shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.deployed import exchanged
 
 # torch advises against TorchScript, which deployed planners load.

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from marinenav_env.config import EnvConfig
-from train_RL_agents.policies.shield.config import ShieldConfig
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.shield import Shield
 

@@ -17,13 +17,13 @@ from scripts import episode
 from tests.host_reads import no_host_reads
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents import evaluate
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.evaluation import figures
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel
 from train_RL_agents.policies.interface import acting_network
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
-from train_RL_agents.policies.shield.config import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.scene import start
 from train_RL_agents.policies.shield.shield import Shield

@@ -1,0 +1,104 @@
+"""A learner whose replay keeps what a teacher would do, wherever the learning actor leads."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import ConfigError
+from marinenav_env.vessels import VesselConfig
+from train_RL_agents.agents.dagger import DAgger
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation.baselines.registry import Baseline
+from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.shield.acting import shield_agent
+from train_RL_agents.replay.layout import ReplayConfig
+from train_RL_agents.training.replay_learner import ReplayLearner
+
+Teacher = Callable[[Any], Tensor]
+"""From an observation `[W, R, ...]` to actions `[W, R, A]` in [-1, 1]."""
+
+
+class ImitationLearner(ReplayLearner):
+    """Collects with the learning actor, and keeps what the teacher would do.
+
+    Args:
+        config: all settings, of DAgger.
+        device: where everything lives.
+        processes: the processes that train together.
+
+    Raises:
+        CheckpointError: there is no such teacher.
+        ConfigError: as for `ReplayLearner`; or the teacher cannot teach here.
+    """
+
+    agent: DAgger
+
+    def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
+        super().__init__(config, device, processes)
+        self.teacher = teacher_of(config, device)
+
+    def _choose(self, observation: Any) -> tuple[Tensor, Tensor]:
+        asked = self.teacher(observation).to(observation[0].dtype)  # [W, R, A]
+        return self.policy.explore(observation, instead=asked), asked
+
+    def _replay_config(self) -> ReplayConfig:
+        replay = self.config.replay
+        return ReplayConfig(
+            capacity=replay.capacity,
+            n_step=1,
+            gamma=self.config.algorithm.gamma,
+            prioritized=False,
+            alpha=replay.alpha,
+            beta=replay.beta_start,
+        )
+
+
+def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
+    """Load the teacher of a run, behind its shield if it has one.
+
+    Raises:
+        CheckpointError: there is no such policy.
+        ConfigError: none is named, or it is of another task or number of frames, or its discrete
+            actions are those of another vessel, or the shield cannot guard it.
+    """
+    settings: Any = config.algorithm
+    where = f"algorithm.teacher is {settings.teacher!r}"
+    if not settings.teacher:
+        raise ConfigError(f"{where}: name the policy to imitate, such as pretrained/sac_rules")
+    agent, own = load_policy(settings.teacher, device)
+    if not isinstance(agent, Baseline) and (own.task, own.stack_k) != (config.task, config.stack_k):
+        raise ConfigError(
+            f"{where}, a policy of task {own.task!r} with stack_k {own.stack_k}: give one of task "
+            f"{config.task!r} with stack_k {config.stack_k}"
+        )
+    act: Teacher = functools.partial(agent.act, mean=True)
+    if settings.guarded:
+        act = shield_agent(agent, config, settings.shield, act)
+    if not agent.discrete:
+        return act
+    if config.env.vessel != own.env.vessel:
+        raise ConfigError(
+            f"{where}, whose discrete actions are those of vessel "
+            f"{own.env.vessel.name!r}: give its vessel, or a teacher with continuous actions"
+        )
+    return functools.partial(_of_index, act, continuous_actions(config.env.vessel).to(device))
+
+
+def _of_index(act: Teacher, actions: Tensor, observation: Observation) -> Tensor:
+    return actions[act(observation)]
+
+
+def continuous_actions(vessel: VesselConfig) -> Tensor:
+    """Return the discrete actions of a vessel with thrusters as continuous ones, `[indices, 2]`."""
+    left, right = (
+        torch.tensor(rates) / vessel.max_thrust_rate
+        for rates in (vessel.left_thrust_rates, vessel.right_thrust_rates)
+    )
+    return torch.cartesian_prod(left, right)
