@@ -80,10 +80,10 @@ def tensors_of_robot_step(env: KernelEnv, turns: int) -> Work:
 
 def work_of(case: Case) -> Work:
     """Count the work of one robot-step of a case."""
-    if case.task == "marine":
+    env = Simulation(dataclasses.replace(case, worlds=FEW_WORLDS, shield=None, turns=1)).env
+    if case.task == "marine" and env.stack_k == 1:
         return work_of_robot_step(case.robots, case.buoys, case.vortices)
-    alone = dataclasses.replace(case, mode="step", worlds=FEW_WORLDS, agent=None, turns=1)
-    return tensors_of_robot_step(Simulation(alone).env, case.turns)
+    return tensors_of_robot_step(env, case.turns)
 
 
 def products_of(case: Case, row: Mapping[str, Any]) -> float:

@@ -47,26 +47,27 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
     """Yield what to measure, in order.
 
     Inference: the first agent over all worlds, and every agent at the worlds of training; or every
-    one of --policies over all worlds.
+    one of --policies over all worlds. Inference and training take the first number of vortices.
     """
     world = {
         "task": options.task,
         "robots": options.robots,
+        "vortices": options.vortices[0],
         "buoys": options.buoys,
         "min_distance_m": options.min_distance,
     }
     if "step" in options.modes:
         asked = (options.vortices, options.resets, options.worlds, options.disturbances)
         for vortices, resets, worlds, name, turns in itertools.product(*asked, options.turns):
+            its_world = {**world, "vortices": vortices}
             yield Case(
                 "step",
                 device,
                 worlds,
-                vortices=vortices,
                 disturbances=name,
                 resets=resets,
                 turns=turns,
-                **world,
+                **its_world,
             )
     if "inference" in options.modes:
         first, *_ = options.agents

@@ -124,9 +124,10 @@ def random_actions(env: KernelEnv, count: int) -> torch.Tensor:
 
 
 class Chooser(NamedTuple):
-    """A policy: whether its actions are indices, and the function that acts."""
+    """A policy: whether its actions are indices, the frames it observes, and what acts."""
 
     discrete: bool
+    stack_k: int
     act: Callable[[Any], torch.Tensor]
 
 
@@ -140,15 +141,15 @@ def chooser_of(case: Case) -> Chooser | None:
     if case.agent is None:
         return None
     if case.agent in AGENTS:
-        built = build_agent(load_config(task=case.task, agent=case.agent)[0], case.device)
-        return Chooser(built.discrete, PolicyWrapper(built).act)
+        config = load_config(task=case.task, agent=case.agent)[0]
+        built = build_agent(config, case.device)
+        return Chooser(built.discrete, config.stack_k, PolicyWrapper(built).act)
     agent, config = load_policy(case.agent, case.device)
     require(config.task == case.task, "policies", case.agent, f"it is of the task {config.task!r}")
-    require(config.stack_k == 1, "policies", case.agent, "it observes several decisions")
     act: Callable[[Any], torch.Tensor] = torch.no_grad()(agent.act)
     if case.shield is not None:
         act = shield_agent(agent, config, case.shield, act)
-    return Chooser(agent.discrete, act)
+    return Chooser(agent.discrete, config.stack_k, act)
 
 
 class Simulation:
@@ -171,6 +172,7 @@ class Simulation:
             config=config,
             discrete=chooser.discrete if chooser else fixed_kind(case.task),
             device=case.device,
+            stack_k=chooser.stack_k if chooser else 1,
             skip_reset_if_empty=case.skip_reset_if_empty,
         )
         self._stepper = Stepper(self.env, restarts=case.resets != "none")

@@ -56,7 +56,8 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
         "--cores",
         nargs="+",
         type=int,
-        help="step with so many vortices (default: 0 4 in the task marine)",
+        help="step with so many vortices, infer and train with the first (default: 0 4 in the task"
+        " marine, those of the last stage in others)",
     )
     for_rows.add_argument(
         "--disturbances",

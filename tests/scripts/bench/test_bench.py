@@ -7,6 +7,7 @@ import time
 import pytest
 import torch
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.kernel import ops
 from scripts.bench import machine, main
@@ -55,10 +56,20 @@ class TestPolicies:
         assert found["robot_steps_per_s"] > 0
         assert found["shield"]["horizon_s"] == 1.0
 
+    def test_a_policy_of_several_frames_is_measured_in_its_water(self, tmp_path):
+        path = tmp_path / "record.json"
+        chosen = ["--task", "icra2024", "--policies", "pretrained/icra2024_dqn"]
+        few = ["--worlds", "2", "--repeats", "1", "--seconds", "0.001", "--device", "cpu"]
+        assert main.main(["--modes", "inference", *chosen, *few, "--json", str(path)]) == 0
+        (found,) = json.loads(path.read_text())["rows"]
+        assert found["robot_steps_per_s"] > 0
+        assert found["vortices"] == 8
+
     def test_what_cannot_be_measured_is_named(self, refused):
         acting = ["--modes", "inference", "--policies"]
         refused(main.main, [*acting, "baseline:none"], "baseline is 'none'", status=2)
         refused(main.main, [*acting, "nowhere"], "nowhere", status=2)
+        refused(main.main, [*acting, "pretrained/icra2024_dqn"], "of the task 'icra2024'", status=2)
         refused(main.main, ["--shield"], "--shield guards --policies", status=2)
 
 
@@ -213,6 +224,22 @@ class TestCommandLine:
         assert len(set(bounds)) == 3
         for row in rows:
             assert 0.0 < row["fraction_of_bound"] < 1.0
+
+    @pytest.mark.parametrize("task", TASKS)
+    def test_every_task_is_measured_in_every_mode(self, task, monkeypatch, tmp_path):
+        """In the water of its last stage, with the frames that its agents observe."""
+        monkeypatch.setattr(main, "measure_peaks", lambda device: Peaks(1e12, 1e13))
+        path = tmp_path / "bench.json"
+        arguments = ["--task", task, "--quick", "--device", "cpu", "--worlds", "2"]
+        arguments += ["--resets", "natural", "--repeats", "1", "--seconds", "0.001"]
+        arguments += ["--train-worlds", "2", "--batch-size", "16", "--json", str(path)]
+        assert main.main(arguments) == 0
+        *steps, inference, training = json.loads(path.read_text())["rows"]
+        rows = [*steps, inference, training]
+        assert [row["mode"] for row in rows] == ["step"] * len(steps) + ["inference", "train"]
+        vortices = TASKS[task].default_stages[-1].vortices
+        assert all(row["vortices"] == vortices for row in (steps[0], inference, training))
+        assert all(0.0 < row["fraction_of_bound"] < 1.0 for row in rows)
 
     def test_disturbances_are_in_force_and_noted(self, capsys, tmp_path):
         path = tmp_path / "bench.json"
@@ -422,6 +449,12 @@ class TestBounds:
         state, others = 2 * 4 * (6 + 1 + 1 + 6), 8 + 4 * 4 + 4 + 7
         assert work_of(case) == Work(state / 16 + others, None)
         assert work_of(dataclasses.replace(case, turns=1)) == Work(state + others, None)
+
+    def test_the_frames_that_a_policy_observes_are_counted(self):
+        case = Case("inference", CPU, 64, 7, 10, 8, agent="DQN", task="icra2024")
+        one_frame = work_of(dataclasses.replace(case, mode="step", agent=None))
+        later_frames = 4 * 7 * (4 + 5 * 3 + 5 * 4)  # bytes
+        assert work_of(case).bytes == pytest.approx(one_frame.bytes + later_frames)
 
     def test_products_of_a_policy_and_its_updates(self):
         case = Case("inference", CPU, 64, 1, 0, min_distance_m=0.0, agent="DQN", task="cartpole")
