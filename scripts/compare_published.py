@@ -1,11 +1,12 @@
 """Compares evaluated policies with the published weights of an algorithm, stage by stage.
 
     python scripts/compare_published.py pretrained/ac_iqn [FOLDER|FILE ...] [--against AC-IQN]
+    python scripts/compare_published.py pretrained/icra2024_iqn --against "adaptive IQN"
 
 Prints a Markdown table for each. "p" is that of Fisher's exact test that the success is higher than
 the published one, times the number of stages (Bonferroni's correction); a success is called higher
-where it is below 0.05. The published figures are those of `tests/reference/published_success.json`:
-published weights in the published simulator.
+where it is below 0.05. The published figures are those of `tests/reference/published_success.json`,
+or of `tests/reference/icra2024`: published weights in the published simulator of their task.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.policies.comparison import ComparisonError, comparison_table
 
-FIGURES = Path(__file__).resolve().parents[1] / "tests/reference/published_success.json"
+REFERENCE = Path(__file__).resolve().parents[1] / "tests" / "reference"
+FIGURES = {
+    "marine": REFERENCE / "published_success.json",
+    "icra2024": REFERENCE / "icra2024" / "published_success.json",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="folders of pretrained/ or JSON files of evaluate.py",
     )
     parser.add_argument(
+        "--task",
+        choices=list(FIGURES),
+        help="compare in this task (default: that beside the file, else marine)",
+    )
+    parser.add_argument(
         "--against",
         metavar="AGENT",
         help="compare with this published algorithm (default: its own)",
@@ -38,9 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         tables = [
-            (path, comparison_table(path, FIGURES, options.against)) for path in options.evaluations
+            (path, comparison_table(path, FIGURES, options.task, options.against))
+            for path in options.evaluations
         ]
-    except ComparisonError as error:
+    except (ComparisonError, ConfigError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     for path, text in tables:

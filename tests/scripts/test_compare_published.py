@@ -38,7 +38,7 @@ def test_p_is_the_share_of_tables_as_extreme():
 
 def test_p_is_corrected_for_the_number_of_stages():
     single = p_higher(row(0.80, 100), row(0.66, 100))
-    stages = compare(on_stages(0.80, 100), [row(0.66, 100)] * 6)
+    stages = compare(on_stages(0.80, 100), [row(0.66, 100)] * 6, PUBLISHED_STAGES)
     assert [line.p for line in stages] == pytest.approx([6 * single] * 6)
     assert single < 0.05 < 6 * single
     assert not any(line.higher for line in stages)
@@ -52,6 +52,16 @@ def test_p_is_corrected_for_the_number_of_stages():
         ('{"stages": []}', [], "give --against"),
         ('{"stages": []}', ["--against", "PPO"], "no published figures of 'PPO'"),
         ('{"stages": []}', ["--against", "SAC"], "the published policy has [(3, 0, 0, 30.0)"),
+        (
+            '{"stages": []}',
+            ["--task", "icra2024", "--against", "SAC"],
+            "choose --against from adaptive IQN, IQN, DQN, APF, RVO",
+        ),
+        (
+            '{"stages": []}',
+            ["--task", "icra2024", "--against", "IQN"],
+            "the published policy has [(3, 4, 4, 40.0)",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_told(tmp_path, refused, content, arguments, message):
@@ -77,17 +87,45 @@ def test_a_stage_that_differs_in_its_vortices_or_distance_is_refused():
     published = [row(0.66, 100)] * 6
     known = [{"vortices": s.vortices, "min_distance_m": s.min_distance_m} for s in PUBLISHED_STAGES]
     rows = [old | more for old, more in zip(on_stages(0.8, 100), known, strict=True)]
-    assert len(compare(rows, published)) == 6
+    assert len(compare(rows, published, PUBLISHED_STAGES)) == 6
     for other in ({"vortices": 4}, {"min_distance_m": 20.0}):
         with pytest.raises(ComparisonError, match="evaluate it on the published stages"):
-            compare([*rows[:5], rows[5] | other], published)
+            compare([*rows[:5], rows[5] | other], published, PUBLISHED_STAGES)
+
+
+@pytest.mark.parametrize(
+    ("against", "published"),
+    [
+        ([], ["0.950", "0.920", "0.740", "0.590", "0.390"]),
+        (["--against", "adaptive IQN"], ["0.980", "0.960", "0.900", "0.760", "0.640"]),
+    ],
+)
+def test_a_policy_is_compared_with_the_published_one_of_its_task(against, published, capsys):
+    assert compare_published.main([str(ROOT / "pretrained" / "icra2024_iqn"), *against]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if " robots, " in line]
+    assert [line.split(" | ")[2] for line in lines] == published
+    assert lines[0].startswith("| 3 robots, 4 buoys, 4 vortices | 0.982 (0.972 to 0.989) |")
+    assert lines[0].endswith(" | 33.7 | - |")
+
+
+def test_damaged_settings_beside_an_evaluation_are_named(tmp_path, refused):
+    (tmp_path / "evaluation.json").write_text('{"stages": []}')
+    (tmp_path / "config.yaml").write_text("[task, agent]")
+    refused(compare_published.main, [str(tmp_path)], "config.yaml' is damaged", "repair it")
+
+
+def test_a_task_without_published_figures_is_named(tmp_path, refused):
+    (tmp_path / "evaluation.json").write_text('{"stages": []}')
+    (tmp_path / "config.yaml").write_text("{task: marine_beams, agent: IQN}")
+    message = "no published figures of the task 'marine_beams': choose --task from marine, icra2024"
+    refused(compare_published.main, [str(tmp_path)], message)
 
 
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
 def test_the_results_page_shows_the_shipped_policies(folder):
     agent = None if folder.name != "rainbow" else "DQN"  # the published Rainbow did not learn
     assert (
-        comparison_table(folder, compare_published.FIGURES, agent)
+        comparison_table(folder, compare_published.FIGURES, against=agent)
         in (ROOT / "docs" / "results.md").read_text()
     )
 

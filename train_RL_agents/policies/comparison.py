@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from marinenav_env.envs.scenarios import PUBLISHED_STAGES
+from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, Settings, build, setting
 from marinenav_env.files import parse_json, read_parsed
 from train_RL_agents.policies.pretrained import CONFIG, EVALUATION
@@ -70,27 +71,33 @@ class Comparison:
         row, published = self.row, self.published
         low, high = row["success_ci95"]
         success = f"{row['success']:.3f} ({low:.3f} to {high:.3f})"
+        vortices = f", {row['vortices']} vortices" if row.get("vortices") else ""
         cells = (
-            f"{row['robots']} robots, {row['buoys']} buoys",
+            f"{row['robots']} robots, {row['buoys']} buoys{vortices}",
             f"**{success}**" if self.higher else success,
             f"{published['success']:.3f}",
             "< 0.001" if self.p < 0.001 else f"{self.p:.3f}",
             f"{row['collision']:.3f}",
             f"{row['timeout']:.3f}",
-            "-" if row["mean_time_s"] is None else f"{row['mean_time_s']:.1f}",
-            f"{published['mean_time_s']:.1f}",
+            *(
+                "-" if s is None else f"{s:.1f}"
+                for s in (row["mean_time_s"], published["mean_time_s"])
+            ),
         )
         return f"| {' | '.join(cells)} |"
 
 
 def compare(
-    rows: Sequence[Mapping[str, Any]], published: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, Any]],
+    published: Sequence[Mapping[str, Any]],
+    published_on: Sequence[Stage],
 ) -> list[Comparison]:
     """Compare an evaluation with the published one.
 
     Args:
         rows: the stages of the evaluation, in the published order.
-        published: the stages of the published policy.
+        published: figures of the published policy, in the same order.
+        published_on: the stages that they are of.
 
     Raises:
         ComparisonError: these are not the published stages.
@@ -98,7 +105,7 @@ def compare(
     # Older evaluations lack the vortices and the distance.
     names = [name for name in STAGE if all(name in row for row in rows)]
     stages = [tuple(row[name] for name in names) for row in rows]
-    wanted = [tuple(getattr(stage, name) for name in names) for stage in PUBLISHED_STAGES]
+    wanted = [tuple(getattr(stage, name) for name in names) for stage in published_on]
     if stages != wanted:
         raise ComparisonError(
             f"stages of ({', '.join(names)}) {stages}, the published policy has {wanted}: evaluate "
@@ -121,8 +128,8 @@ def p_higher(row: Mapping[str, Any], published: Mapping[str, Any]) -> float:
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 
-def published_stages(file: Path, agent: str) -> list[dict[str, Any]]:
-    """Return the published figures of an algorithm.
+def published_figures(file: Path, agent: str) -> list[dict[str, Any]]:
+    """Return the published figures of an algorithm, a row a stage.
 
     Args:
         file: success of the published policies in the published simulator.
@@ -131,19 +138,35 @@ def published_stages(file: Path, agent: str) -> list[dict[str, Any]]:
     Raises:
         ComparisonError: there are none.
     """
-    policies = read_parsed(file, lambda text: parse_json(text)["policies"], "fetch it again")
-    name = agent.replace("-", "_")
+    policies = read_parsed(file, _policies, "fetch it again")
+    name = agent if agent in policies else agent.replace("-", "_")
     if name not in policies:
         known = ", ".join(policies)
         raise ComparisonError(f"no published figures of {agent!r}: choose --against from {known}")
     return policies[name]
 
 
-def read_evaluation(path: Path, against: str | None) -> tuple[list[dict[str, Any]], str]:
-    """Return an evaluation's stages, and the algorithm to compare it with.
+def _policies(text: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of every policy in a file of either layout."""
+    figures = parse_json(text)
+    if "policies" in figures:
+        return figures["policies"]
+    # Times there are of all robots that arrive, ours of successful episodes: no two to compare.
+    common = {"episodes": figures["episodes"], "mean_time_s": None}
+    return {
+        name: [{"success": share, **common} for share in shares]
+        for name, shares in figures["success"].items()
+    }
+
+
+def read_evaluation(
+    path: Path, task: str | None, against: str | None
+) -> tuple[list[dict[str, Any]], str, str]:
+    """Return an evaluation's stages, its task, and the algorithm to compare it with.
 
     Args:
         path: a folder of `pretrained/` or of a run, or the JSON file of an evaluation.
+        task: of the evaluation; None takes that of the folder, if it names one, else the first.
         against: the algorithm; None takes that of the folder.
 
     Raises:
@@ -154,9 +177,11 @@ def read_evaluation(path: Path, against: str | None) -> tuple[list[dict[str, Any
         stages = read_parsed(file, _stages, "give an evaluation")
     except ConfigError as error:
         raise ComparisonError(f"{file} holds no evaluation ({error})") from error
+    settings = _settings_of(file)
+    task, against = task or settings.get("task", "marine"), against or settings.get("agent")
     if against is None:
-        against = _agent_of(file)
-    return stages, against
+        raise ComparisonError(f"{file} does not name its algorithm: give --against")
+    return stages, task, against
 
 
 def _stages(text: str) -> list[dict[str, Any]]:
@@ -170,26 +195,34 @@ def _stages(text: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _agent_of(file: Path) -> str:
+def _settings_of(file: Path) -> Mapping[str, Any]:
+    """Return the settings that lie beside an evaluation; none if there are none."""
     config, record = file.with_name(CONFIG), run_record_of(file)
     if config.is_file():
-        return read_parsed(config, lambda text: yaml.safe_load(text)["agent"], "give --against")
-    if record is None:
-        raise ComparisonError(f"{file} does not name its algorithm: give --against")
-    return record["config"]["agent"]
+        return read_parsed(config, lambda text: dict(yaml.safe_load(text)), "repair it")
+    return {} if record is None else record["config"]
 
 
-def comparison_table(path: Path, figures: Path, against: str | None = None) -> str:
+def comparison_table(
+    path: Path, figures: Mapping[str, Path], task: str | None = None, against: str | None = None
+) -> str:
     """Return the Markdown table of one evaluation beside the published figures.
 
     Args:
         path: as `read_evaluation` takes it.
-        figures: as `published_stages` takes them.
+        figures: of each task, as `published_figures` takes them.
+        task: as `read_evaluation` takes it.
         against: as `read_evaluation` takes it.
 
     Raises:
         ComparisonError: it cannot be compared.
+        ConfigError: the settings beside it are damaged.
     """
-    stages, against = read_evaluation(path, against)
-    lines = [line.markdown() for line in compare(stages, published_stages(figures, against))]
+    stages, task, against = read_evaluation(path, task, against)
+    if task not in figures:
+        raise ComparisonError(
+            f"no published figures of the task {task!r}: choose --task from {', '.join(figures)}"
+        )
+    published = published_figures(figures[task], against)
+    lines = [line.markdown() for line in compare(stages, published, TASKS[task].evaluation_stages)]
     return "\n".join([HEADER, *lines])
