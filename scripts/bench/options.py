@@ -8,7 +8,7 @@ from pathlib import Path
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.kernel import ops
-from scripts.bench.disturbances import DISTURBANCES
+from scripts.bench.disturbances import DISTURBANCES, fitting_disturbances
 from scripts.bench.modes import RESETS, Effort
 from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.commands.parser import Parser
@@ -149,8 +149,11 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
     ):
         if getattr(options, name) is None:
             setattr(options, name, value)
-    if options.task != "marine" and options.disturbances != ["off"]:
-        parser.error(f"--disturbances go with --task marine, not {options.task}")
+    known = fitting_disturbances(TASKS[options.task].config_type)
+    unknown = [name for name in options.disturbances if name not in known]
+    if unknown:
+        named = f"{options.task} goes with {', '.join(known)}"
+        parser.error(f"--disturbances {', '.join(unknown)}: {named}")
     several = options.turns != [1]
     if several and (not ops.describe(options.task).unrolls or options.resets != ["natural"]):
         parser.error("--turns go with classic tasks and --resets natural")

@@ -254,6 +254,25 @@ class TestCommandLine:
             changed = Simulation(Case("step", CPU, 4, disturbances=name)).env.config
             assert changed != training_env(), name
 
+    @pytest.mark.parametrize("task", ["marine_sectors", "marine_beams"])
+    def test_a_range_finder_has_all_disturbances_but_those_of_the_sensor(self, task, refused):
+        fitting = [name for name in DISTURBANCES if name != "sensor"]
+        options = command_line.parse(["--task", task, "--disturbances", *fitting])
+        assert options.disturbances == fitting
+        for name in fitting[1:]:
+            changed = Simulation(Case("step", CPU, 4, task=task, disturbances=name)).env.config
+            assert changed != training_env(task), name
+            assert changed.perception == training_env(task).perception
+        asked = ["--task", task, "--disturbances", "sensor"]
+        message = f"--disturbances sensor: {task} goes with {', '.join(fitting)}"
+        refused(command_line.parse, asked, message, status=2)
+
+    def test_tasks_without_water_have_no_disturbances(self, refused):
+        for task in ("icra2024", "cartpole"):
+            asked = ["--task", task, "--disturbances", "wind", "all"]
+            message = f"--disturbances wind, all: {task} goes with off"
+            refused(command_line.parse, asked, message, status=2)
+
     @pytest.mark.parametrize(("operators", "taken"), [(True, "cuda"), (False, "cpu")])
     def test_takes_the_gpu_if_its_operators_are_there(self, operators, taken, monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
