@@ -53,6 +53,11 @@ def random_observation(
     return Observation(ego, objects * mask.unsqueeze(-1), mask)
 
 
+def main_loss(metrics: dict[str, torch.Tensor], what: str = "loss") -> torch.Tensor:
+    """Return a metric of the critic, or of the actor where there is no critic."""
+    return metrics[f"{'critic' if 'critic_loss' in metrics else 'actor'}_{what}"]
+
+
 def names_by_weights(name: str) -> str:
     """Return what a policy is called of which only the acting network is known."""
 

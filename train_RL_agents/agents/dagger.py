@@ -25,7 +25,7 @@ class DAggerConfig(AgentConfig):
     """Settings of DAgger.
 
     `exploration.epsilon_start` and so on give the share of decisions that the teacher takes (beta
-    of Ross et al.), instead of random ones. `gamma` and the priorities of `replay` do nothing.
+    of Ross et al.), instead of random ones. `gamma` does nothing.
     """
 
     teacher: str = setting("", unit="-", source=MEASURED)
@@ -35,6 +35,8 @@ class DAggerConfig(AgentConfig):
     """Put the teacher behind the shield."""
     shield: ShieldConfig = field(default_factory=ShieldConfig)
     """Of the teacher, if it is guarded."""
+    prioritized: bool = setting(True, unit="-", source=MEASURED)
+    """Sample transitions by how far the actor was from the teacher there."""
 
 
 class DAgger(DeterministicActing):
@@ -60,4 +62,5 @@ class DAgger(DeterministicActing):
         with self.precision(self.policy):
             action = self.policy.act(features)  # [B, A]
         difference = (action - batch.action).abs().mean(-1)  # [B]
-        return {"actor": (batch.weight * difference).mean()}, {}
+        metrics = {"priority": difference.detach()} if self.config.prioritized else {}
+        return {"actor": (batch.weight * difference).mean()}, metrics

@@ -54,7 +54,7 @@ class ImitationLearner(ReplayLearner):
             capacity=replay.capacity,
             n_step=1,
             gamma=self.config.algorithm.gamma,
-            prioritized=False,
+            prioritized=self.config.algorithm.prioritized,
             alpha=replay.alpha,
             beta=replay.beta_start,
         )

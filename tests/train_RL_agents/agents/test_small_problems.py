@@ -1,4 +1,7 @@
-"""Every agent learns a small problem whose best return is known, so that its algorithm is right."""
+"""Every agent that learns from rewards learns a small problem whose best return is known.
+
+So its algorithm is right. DAgger learns from a teacher: training/test_imitation.py.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import torch
 
 from marinenav_env.envs.classic import CartPoleEnv, PendulumEnv
 from tests.train_RL_agents.small_problems import Plan, learn, learn_fresh
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 
 # Random actions return about 22 on CartPole, of at most 500, and about -1200 on Pendulum, where the
 # best average over its starts is about -150.
@@ -51,7 +54,7 @@ def with_its_problem(name):
     return kind(kind.Config(**{**rates, **SETTINGS.get(name, {})}), spec), problem
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", [*REPLAY_AGENTS, "PPO"])
 def test_the_agent_learns(name):
     torch.manual_seed(SEEDS.get(name, 0))
     agent, problem = with_its_problem(name)
