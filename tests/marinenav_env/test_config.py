@@ -2,17 +2,18 @@
 
 import dataclasses
 import math
+import re
 
 import pytest
 
 from marinenav_env.config import (
     ColregsConfig,
-    EnvConfig,
     EpisodeConfig,
     PerceptionConfig,
     RewardConfig,
     ScenarioConfig,
 )
+from marinenav_env.envs.make import TASKS
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
@@ -86,8 +87,54 @@ def test_impossible_parameter(group, values, message):
         group(**values)
 
 
+def numbers_of(value):
+    """The numbers that a parameter holds: one, those of a tuple, or none."""
+    entries = value if isinstance(value, tuple) else (value,)
+    return [entry for entry in entries if type(entry) in (int, float)]
+
+
+def groups():
+    """The groups of parameters of all tasks."""
+    configs = [kind.config_type() for kind in TASKS.values()]
+    return {type(group): group for config in configs for group in vars(config).values()}.values()
+
+
+NUMBERS = [
+    pytest.param(group, field, id=f"{type(group).__name__}.{field.name}")
+    for group in groups()
+    for field in dataclasses.fields(group)
+    if numbers_of(getattr(group, field.name))
+]
+
+
+def bad_numbers(rules, whole):
+    """Numbers that are not finite or just outside the bounds, with what is to be given instead."""
+    for number in (math.nan, math.inf, -math.inf):
+        yield number, "give a whole number" if whole else "give a finite number"
+    if rules["above"] > -math.inf:
+        yield rules["above"], f"give more than {rules['above']}"
+    if rules["low"] > -math.inf:
+        below = rules["low"] - 1 if whole else math.nextafter(rules["low"], -math.inf)
+        yield below, f"give {rules['low']} or more"
+    if rules["high"] < math.inf:
+        beyond = rules["high"] + 1 if whole else math.nextafter(rules["high"], math.inf)
+        yield beyond, f"give {rules['high']} or less"
+
+
+@pytest.mark.parametrize(("group", "field"), NUMBERS)
+def test_every_number_outside_its_bounds_is_named(group, field):
+    value = getattr(group, field.name)
+    whole = type(numbers_of(value)[0]) is int
+    for bad, remedy in bad_numbers(field.metadata, whole):
+        given = (*value[:-1], bad) if isinstance(value, tuple) else bad
+        with pytest.raises(ConfigError) as refusal:
+            dataclasses.replace(group, **{field.name: given})
+        assert re.match(rf"{type(group).__name__}\.{field.name} is {bad!r}\b", str(refusal.value))
+        assert remedy in str(refusal.value)
+
+
 def test_every_parameter_has_unit_and_source():
-    for group in vars(EnvConfig()).values():
+    for group in groups():
         for field in dataclasses.fields(group):
             assert field.metadata["unit"], field.name
             assert field.metadata["source"], field.name
