@@ -54,7 +54,7 @@ class ImitationLearner(ReplayLearner):
             capacity=replay.capacity,
             n_step=1,
             gamma=self.config.algorithm.gamma,
-            prioritized=self.config.algorithm.prioritized,
+            prioritized=self.agent.config.prioritized,
             alpha=replay.alpha,
             beta=replay.beta_start,
         )
