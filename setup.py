@@ -65,7 +65,7 @@ for device in ("CPU", "CUDA"):
 
 
 class BuildError(SystemExit):
-    """The build cannot go on; the message says why and what helps."""
+    """The build cannot continue; the message says why and what helps."""
 
 
 class Toolkit(NamedTuple):

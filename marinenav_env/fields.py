@@ -293,9 +293,9 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
             return hint(value)
     if hint is str and isinstance(value, str):
         return value
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     raise ConfigError(
-        f"{where} is {value!r} ({type(value).__name__}): give {wanted.get(hint, hint)}"
+        f"{where} is {value!r} ({type(value).__name__}): give {kinds.get(hint, hint)}"
     )
 
 

@@ -1,1 +1,1 @@
-"""Programs beside the packages: measurements, checks, pictures, recordings."""
+"""Programs beside the packages: measurements, checks, figures, recordings."""

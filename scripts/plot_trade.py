@@ -21,7 +21,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from marinenav_env.render.figures import save_figure
-from scripts.plot_training import PICTURES, check_output
+from scripts.plot_training import FIGURES, check_output
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.metrics.curves import COLOURS
 
@@ -117,11 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "folders", nargs="+", type=Path, metavar="FOLDER", help="policies to draw, a folder each"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, help=f"write this picture: {' '.join(PICTURES)}"
+        "--output", type=Path, required=True, help=f"write this figure: {' '.join(FIGURES)}"
     )
     options = parser.parse_args(arguments)
     try:
-        check_output(options.output, PICTURES)
+        check_output(options.output, FIGURES)
         points = [point_of(folder) for folder in options.folders]
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -15,11 +15,11 @@ from marinenav_env.render.figures import save_figure
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.metrics.curves import AXES, plot_runs, read_run
 
-PICTURES = (".png", ".pdf", ".svg")
+FIGURES = (".png", ".pdf", ".svg")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw the runs named on the command line, and say where the picture is.
+    """Draw the runs named on the command line, and say where the figure is.
 
     Args:
         arguments: command line; the process's own if None.
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of a run or of a sweep"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, help=f"write this picture: {' '.join(PICTURES)}"
+        "--output", type=Path, required=True, help=f"write this figure: {' '.join(FIGURES)}"
     )
     parser.add_argument(
         "--x", choices=AXES, default="steps", help="draw over this course of the runs"
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dpi", type=int, default=150, help="draw so many pixels per inch")
     options = parser.parse_args(arguments)
     try:
-        check_output(options.output, PICTURES)
+        check_output(options.output, FIGURES)
         if options.labels and len(options.labels) != len(options.runs):
             raise ValueError(
                 f"--labels has {len(options.labels)} names for {len(options.runs)} runs: "

@@ -106,7 +106,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             metavar=what,
             help=f"show these {shown} on the page too",
         )
-    parser.add_argument("--picture", metavar="PNG", help="draw one episode of each stage")
+    parser.add_argument(
+        "--figure", "--picture", metavar="PNG", help="draw one episode of each stage"
+    )
     parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="evaluate on this device"
     )
@@ -115,15 +117,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace.settings = settings
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
-    for option, path in (("--json", namespace.json), ("--picture", namespace.picture)):
+    for option, path in (("--json", namespace.json), ("--figure", namespace.figure)):
         if path and not Path(path).absolute().parent.is_dir():
             parser.error(f"{option} is {path!r}: its folder is missing, make it")
-    if namespace.picture and namespace.scenario:
-        parser.error("--picture draws episodes of stages: leave it or --scenario out")
+    if namespace.figure and namespace.scenario:
+        parser.error("--figure draws episodes of stages: leave it or --scenario out")
     for name in RECORDS:
         if getattr(namespace, f"report_{name}") and not namespace.report:
             parser.error(f"--report-{name} goes with --report: name its folder")
-    for name in ("against", "picture"):
+    for name in ("against", "figure"):
         if getattr(namespace, name) and len(namespace.checkpoint) > 1:
             parser.error(f"--{name} goes with one --checkpoint, not {len(namespace.checkpoint)}")
     return namespace
@@ -144,9 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
         first = policies[0]
         tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]
-        if parsed.picture:
+        if parsed.figure:
             draw_trajectories(
-                first.agent, first.config, parsed.seed, Path(parsed.picture), act=first.act
+                first.agent, first.config, parsed.seed, Path(parsed.figure), act=first.act
             )
         if parsed.against:
             tables[0]["against"] = evaluate_against(parsed, first, console)

@@ -22,7 +22,7 @@ from train_RL_agents.training.counters import DivergedRunError, InterruptedRunEr
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
 RESUMED = ("threads=", "total_steps=")
-"""The overrides that a resumed run takes too: it may go on elsewhere, and longer."""
+"""The overrides that a resumed run takes too: it may continue elsewhere, and longer."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

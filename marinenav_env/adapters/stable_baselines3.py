@@ -42,7 +42,7 @@ class SB3VecEnv(VecEnv):
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Take one decision of every robot."""
         obs, reward, terminated, truncated, infos = self.env.step(self._actions)
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        per_robot: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         final: Any = infos.get("final_obs")
         done = terminated | truncated
         for row in np.flatnonzero(done):
@@ -51,11 +51,11 @@ class SB3VecEnv(VecEnv):
                 if isinstance(final, dict)
                 else final[row]
             )
-            told[row] = {
+            per_robot[row] = {
                 "terminal_observation": last,
                 "TimeLimit.truncated": bool(truncated[row] and not terminated[row]),
             }
-        return obs, reward, done, told
+        return obs, reward, done, per_robot
 
     def close(self) -> None:
         """Release nothing: the worlds go with the object."""

@@ -44,15 +44,15 @@ def check_placement(name: str, stage: Stage, config: EnvConfig) -> None:
     """
     rows = place_trial_worlds(stage, config.scenario, config.current)
     for kind, placed in zip(("robots", "vortices", "buoys"), rows, strict=True):
-        wanted = getattr(stage, kind)
-        share = (placed == wanted).mean()
+        number = getattr(stage, kind)
+        share = (placed == number).mean()
         if share >= LEAST_SHARE and placed.min() > 0:
             continue
         if kind != "robots" and share > 0:
             continue
         shorter = "a shorter min_distance_m, " if kind == "robots" else ""
         raise ConfigError(
-            f"{name} = {stage}: {wanted} {kind} do not fit the map, {placed.mean():.1f} were placed"
+            f"{name} = {stage}: {number} {kind} do not fit the map, {placed.mean():.1f} were placed"
             f" on average and all of them in {share:.0%} of {TRIAL_WORLDS} trial worlds; use fewer"
             f" {kind}, {shorter}a larger scenario.width/height or a smaller scenario.clear_radius"
         )

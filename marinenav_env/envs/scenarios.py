@@ -21,7 +21,7 @@ class Stage(Settings):
 
     @property
     def label(self) -> str:
-        """Short name in tables and pictures, for example ``5 robots, 4 buoys``."""
+        """Short name in tables and figures, for example ``5 robots, 4 buoys``."""
         parts = [_counted(self.robots, "robots"), _counted(self.buoys, "buoys")]
         if self.vortices:
             parts.append(_counted(self.vortices, "vortices"))

@@ -108,8 +108,8 @@ def compare(
 ) -> Deviations:
     """Compare a replay with its recording.
 
-    Trajectories, and which robots go on, are always compared. Observations, rewards, phi and flags
-    are where the episode has a ``recorded`` section; where its perception was noisy, only the
+    Trajectories, and which robots continue, are always compared. Observations, rewards, phi and
+    flags are where the episode has a ``recorded`` section; where its perception was noisy, only the
     flags of collision and goal are, which the noise does not reach.
 
     Args:

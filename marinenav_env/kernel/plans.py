@@ -31,7 +31,7 @@ class Plans(NamedTuple):
     """What P plans of N vessels have come to.
 
     Attributes:
-        motion: [8, P, N], where `plan_actions` goes on.
+        motion: [8, P, N], where `plan_actions` continues.
         clearance: [P, N, K], the least distance between hull circles until now [m]; infinite where
             there is no object.
         remaining: [P, N], distance to the goal [m]; 0 from the arrival on, after which nothing

@@ -131,8 +131,8 @@ def settings_in_force(config: TaskConfig) -> list[str]:
                 continue
             unit = entry.metadata["unit"].removeprefix("-")
             numbers = value if isinstance(value, tuple) else (value,)
-            said = " to ".join(f"{number:g}" for number in numbers)
-            found.append(f"{group}.{entry.name} {said} {unit}".rstrip())
+            listed = " to ".join(f"{number:g}" for number in numbers)
+            found.append(f"{group}.{entry.name} {listed} {unit}".rstrip())
     return found
 
 

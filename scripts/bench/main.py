@@ -142,7 +142,7 @@ def measure(
 
 @contextmanager
 def out_of_memory_noted(record: dict[str, Any], case: Case) -> Iterator[None]:
-    """Note in the record that the memory is too small for a case, and go on with the next one."""
+    """Note in the record that the memory is too small for a case, and continue."""
     try:
         yield
     except RuntimeError as error:

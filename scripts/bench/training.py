@@ -98,8 +98,8 @@ class Training:
 def training_config(case: Case) -> TrainConfig:
     """Return the agent's own settings, at the case's size, with a replay that is soon full."""
     slots = case.worlds * case.robots
-    wanted = 2**23 if case.device.type == "cuda" else 2**17
-    capacity = min(max(wanted, FEWEST_ROWS * slots), MOST_ROWS * slots)
+    rows = 2**23 if case.device.type == "cuda" else 2**17
+    capacity = min(max(rows, FEWEST_ROWS * slots), MOST_ROWS * slots)
     overrides = {
         "worlds": case.worlds,
         "total_steps": NEVER,

@@ -98,12 +98,12 @@ def check_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         built = json.loads(archive.read("marinenav_env/_build_info.json"))
-    wanted = {
+    expected = {
         f"train_RL_agents/{path.relative_to(ROOT)}"
         for pattern in ("configs/*.yaml", "pretrained/*/weights.pt", "pretrained/*/*.yaml")
         for path in ROOT.glob(pattern)
     }
-    missing = {"marinenav_env/_ops.so", *wanted} - names
+    missing = {"marinenav_env/_ops.so", *expected} - names
     missing |= {"LICENSE", "NOTICE"} - {Path(name).name for name in names if ".dist-info/" in name}
     if missing:
         raise CheckError(f"{wheel.name} lacks {', '.join(sorted(missing))}")

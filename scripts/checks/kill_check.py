@@ -101,7 +101,7 @@ def begin(arguments: Sequence[str], log: Path) -> int:
 
 
 def arguments_for(agent: str, folder: Path) -> list[str]:
-    """Return the command line that starts a run, or goes on with it once it has begun."""
+    """Return the command line that starts a run, or resumes it once it has begun."""
     if (folder / RUN).exists():
         return ["--resume", str(folder)]
     return ["--agent", agent, "--output", str(folder), *SETTINGS]

@@ -113,10 +113,10 @@ def learns(device: str, folder: Path, overrides: Sequence[str]) -> str:
     trained = folder / "run"
     run("train.py", *LEARNS, *overrides, "--device", device, "--output", trained)
     first, *_ = json.loads((trained / EVALUATION).read_text())["stages"]
-    said = f"success {first['success']:.2f} in the first stage"
+    outcome = f"success {first['success']:.2f} in the first stage"
     if first["success"] < ENOUGH:
-        raise FailedError(f"{said}, less than {ENOUGH}")
-    return said
+        raise FailedError(f"{outcome}, less than {ENOUGH}")
+    return outcome
 
 
 CHECKS = {"life": life, "learns": learns}
@@ -139,11 +139,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            said = CHECKS[options.what](options.device, Path(folder), options.settings)
+            outcome = CHECKS[options.what](options.device, Path(folder), options.settings)
         except FailedError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-    print(f"{options.what}: {said}")
+    print(f"{options.what}: {outcome}")
     return 0
 
 

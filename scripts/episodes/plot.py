@@ -15,7 +15,7 @@ from marinenav_env.render.figures import plot_scene, plot_scenes, save_figure, s
 from marinenav_env.render.geometry import Scene, scenes_of
 from marinenav_env.tracks import record_tracks
 from scripts.episodes.record import adapted, add_policy_options
-from scripts.plot_training import PICTURES, check_output
+from scripts.plot_training import FIGURES, check_output
 from train_RL_agents.commands.options import SETTINGS_HELP
 from train_RL_agents.commands.worlds import worlds_of
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL
@@ -41,7 +41,7 @@ def define_plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         type=Path,
-        help=f"drawing, ending in one of {' '.join(PICTURES + VIDEOS)}; "
+        help=f"drawing, ending in one of {' '.join(FIGURES + VIDEOS)}; "
         "the episode's own name, or episodes, with .png in the current folder if left out",
     )
     parser.add_argument("--title", help="heading; the episode's name if left out")
@@ -113,9 +113,9 @@ def check_drawing(output: Path, options: argparse.Namespace) -> None:
         ValueError: the kind of drawing is unknown or has no use for an option, its folder is
             missing, or it has no pixels.
     """
-    check_output(output, PICTURES + VIDEOS)
+    check_output(output, FIGURES + VIDEOS)
     kind = output.suffix.lower()
-    if options.fps is not None and kind in PICTURES:
+    if options.fps is not None and kind in FIGURES:
         raise ValueError(f"--fps is {options.fps:g}, which is for videos: leave it out")
     if options.dpi is not None and kind in VIDEOS:
         raise ValueError(f"--dpi is {options.dpi}, which is for figures: leave it out")

@@ -28,7 +28,7 @@ OPTIONS_BEFORE = {"vortices": ("--cores",)}
 RECORD = f"""Record episodes that a policy steers, as files of the published format.
 
 Episode I of a seed has the same scenario whatever the number of episodes of one stage. Robots that
-collided or arrived leave, the others go on. {SETTINGS_HELP}
+collided or arrived leave, the others continue. {SETTINGS_HELP}
 The format has no place for disturbances. Exit status: 0, 1 if the policy, the scenario or the
 output is of no use, 2 for a wrong option.
 """

@@ -15,7 +15,7 @@ STILL = Around(np.zeros((0, 3)))
 
 
 class Vessel:
-    """A vessel that goes on from what it observes: `ego` [7], `objects` [K, 5], `mask` [K]."""
+    """A vessel that resumes from what it observes: `ego` [7], `objects` [K, 5], `mask` [K]."""
 
     def __init__(self, config: EnvConfig, ego, objects, mask) -> None:
         self.config = config

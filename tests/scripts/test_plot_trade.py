@@ -47,7 +47,7 @@ def test_the_shipped_policies_are_drawn(tmp_path, capsys):
 
 def test_what_cannot_be_drawn_is_named(tmp_path, refused):
     bare = write_policy(tmp_path / "bare", 20.0, (0.1, None, 0.6))
-    picture = ["--output", str(tmp_path / "trade.png")]
-    refused(plot_trade.main, [str(bare), *picture], "has no rule score", status=2)
-    refused(plot_trade.main, [str(tmp_path), *picture], "has no evaluation.json", status=2)
+    figure = ["--output", str(tmp_path / "trade.png")]
+    refused(plot_trade.main, [str(bare), *figure], "has no rule score", status=2)
+    refused(plot_trade.main, [str(tmp_path), *figure], "has no evaluation.json", status=2)
     refused(plot_trade.main, [str(bare), "--output", "trade.bmp"], "ends in '.bmp'", status=2)

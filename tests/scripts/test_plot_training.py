@@ -82,7 +82,7 @@ def test_the_joint_curve_is_of_the_given_runs_alone(tmp_path):
     assert line.get_xydata().tolist() == [[20, pytest.approx(17 / 40)]]
 
 
-def test_picture_has_a_panel_per_stage_and_a_curve_per_run(run_dir, tmp_path):
+def test_figure_has_a_panel_per_stage_and_a_curve_per_run(run_dir, tmp_path):
     write_run(tmp_path / "two", {50: (20, 12)})
     runs = [curves.read_run(folder, folder.name) for folder in (run_dir, tmp_path / "two")]
     figure = curves.plot_runs(runs)
@@ -108,7 +108,7 @@ def test_interval_of_a_single_evaluation_is_seen(tmp_path):
     assert segment == [[50, pytest.approx(0.6524, abs=1e-4)], [50, pytest.approx(0.895, abs=1e-4)]]
 
 
-def test_command_writes_the_picture(run_dir, tmp_path, capsys):
+def test_command_writes_the_figure(run_dir, tmp_path, capsys):
     output = tmp_path / "curves.png"
     status = plot_training.main([str(run_dir), "--output", str(output), "--dpi", "60"])
     assert status == 0

@@ -46,7 +46,7 @@ def test_train_evaluate_and_export(task, tmp_path, refused):
     exports = ["--checkpoint", str(run), "--output", str(tmp_path / "policy.onnx"), "--format"]
     assert export.main([*exports, "onnx"]) == 0
     refused(export.main, [*exports, "torchscript"], "observes observation: --format torchscript")
-    for option in (["--picture", str(tmp_path / "a.png")], ["--against", str(run)]):
+    for option in (["--figure", str(tmp_path / "a.png")], ["--against", str(run)]):
         message = f"task is '{task}', which has no vessels"
         refused(evaluate.main, ["--checkpoint", str(run), *option], message)
 

@@ -84,7 +84,7 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_tensorboard_shows_at_most_25_tags(tmp_path, agent):
-    """With updates, the evaluations of six stages, and the texts and the picture of the run."""
+    """With updates, the evaluations of six stages, and the texts and the figure of the run."""
     settings = [*LEARNS, *every_decision(agent)]
     assert train.main(["--output", str(tmp_path), "--agent", agent, *settings]) == 0
     events = EventAccumulator(str(tmp_path))
@@ -101,7 +101,7 @@ def test_tensorboard_shows_at_most_25_tags(tmp_path, agent):
     assert f"agent: {agent}".encode() in shown
 
 
-def test_a_resumed_run_shows_its_picture_once(tmp_path):
+def test_a_resumed_run_shows_its_figure_once(tmp_path):
     assert train.main(["--output", str(tmp_path), *LEARNS, ONE_STAGE]) == 0
     start = tmp_path / "checkpoints" / "step_000000000000.pt"
     assert train.main(["--resume", str(start)]) == 0
@@ -141,7 +141,7 @@ def test_an_interrupted_sweep_is_resumed_as_a_sweep(tmp_path, monkeypatch, capsy
     stopped.received = signal.SIGTERM
     monkeypatch.setattr("train_RL_agents.training.trainer.Interruption", lambda: stopped)
     assert train.main(["--output", str(tmp_path), "--seed", "4", "5", *TINY]) == 143
-    assert capsys.readouterr().err.endswith(f"go on with: --resume {tmp_path}\n")
+    assert capsys.readouterr().err.endswith(f"resume with: --resume {tmp_path}\n")
 
 
 def test_a_sweep_goes_on_after_a_seed_that_diverged(tmp_path, monkeypatch, capsys):

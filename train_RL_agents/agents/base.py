@@ -81,8 +81,8 @@ class Agent(nn.Module, abc.ABC):
         self.spec = spec
         self.device = torch.device(device)
         self.actions = spec.action.size
-        wanted = config.autocast
-        self.uses_bfloat16 = multiplies_bfloat16(self.device) if wanted is None else wanted
+        autocast = config.autocast
+        self.uses_bfloat16 = multiplies_bfloat16(self.device) if autocast is None else autocast
         self.gradient_sync: Callable[[list[Tensor]], None] | None = None
         self.average: nn.Module | None = None
         self.applied_settings: tuple[str, ...] = ()  # of `acting_settings`, inside `actor` already

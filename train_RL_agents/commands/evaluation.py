@@ -118,7 +118,7 @@ def check_together(arguments: argparse.Namespace) -> None:
     task = tasks[first]
     if arguments.report and task != "marine":
         raise ConfigError(f"task is {task!r}: --report knows the vessels of 'marine' only")
-    for option in ("picture", "against"):
+    for option in ("figure", "against"):
         if getattr(arguments, option) and not has_map(task):
             raise ConfigError(f"task is {task!r}, which has no vessels: leave --{option} out")
 
@@ -158,8 +158,8 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     if shield and arguments.scenario:
         guarded_config = settings_in(config, find_scenarios(arguments.scenario))
     known = [f"{key} {value}" for key, value in origin.items() if value is not None]
-    said = f"{path}: {', '.join([agent.name, *known])}"
-    console.print(said, markup=False, highlight=False, soft_wrap=True)
+    described = f"{path}: {', '.join([agent.name, *known])}"
+    console.print(described, markup=False, highlight=False, soft_wrap=True)
 
     def guarded(act: Policy) -> Policy:
         return shield_agent(agent, guarded_config, shield, act) if shield else act

@@ -35,7 +35,7 @@ def train_one(
         config: all settings.
         output_dir: the run's folder.
         processes: the processes that train together.
-        resumed: the checkpoint to go on from.
+        resumed: the checkpoint to resume from.
         whole: what is to be resumed after an interruption: the run's folder, or its sweep's.
 
     Raises:
@@ -43,20 +43,20 @@ def train_one(
         InterruptedRunError: a signal came; the run is saved.
         EndedRunError: another process died, the disk or the memory is full.
     """
-    go_on = f"--resume {whole or output_dir}"
+    command = f"--resume {whole or output_dir}"
     try:
         train_here(config, output_dir, processes, resumed)
     except InterruptedRunError as stop:
-        raise InterruptedRunError(f"{stop}\ngo on with: {go_on}", stop.received) from stop
+        raise InterruptedRunError(f"{stop}\nresume with: {command}", stop.received) from stop
     except Exception as error:
         reason = failure_of_machine(error)
         if reason is None:
             raise
         steps = checkpoint.saved_steps(output_dir / checkpoint.CHECKPOINTS)
         saved = (
-            f"saved up to step {steps[-1]}; go on with: {go_on}"
+            f"saved up to step {steps[-1]}; resume with: {command}"
             if steps
-            else f"nothing is saved yet; begin again with: {go_on}"
+            else f"nothing is saved yet; begin again with: {command}"
         )
         raise EndedRunError(f"{reason}\n{saved}") from error
 
@@ -95,10 +95,10 @@ def train_here(
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, Console())
         if has_map(config.task):
-            picture = output_dir / TRAJECTORIES
-            draw_trajectories(trainer.learner.agent, config, config.seed, picture)
-            receiver.show_picture("trajectories", picture, step=trainer.counters.step)
-            print(f"picture: {picture}")
+            figure = output_dir / TRAJECTORIES
+            draw_trajectories(trainer.learner.agent, config, config.seed, figure)
+            receiver.show_figure("trajectories", figure, step=trainer.counters.step)
+            print(f"figure: {figure}")
         print(f"run: {output_dir}")
 
     trainer.train(conclude)

@@ -127,6 +127,6 @@ def _of_scenarios(
 
 
 def going_on(config: Any, limit: int) -> Any:
-    """Return an environment whose episodes go on after a collision, for so many decisions."""
+    """Return an environment whose episodes continue after a collision, for so many decisions."""
     episode = dataclasses.replace(config.episode, max_steps=limit, stop_on_collision=False)
     return dataclasses.replace(config, episode=episode)

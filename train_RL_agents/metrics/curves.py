@@ -48,7 +48,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Run:
-    """One curve of the picture: a run, or the seeds of a sweep.
+    """One curve of the figure: a run, or the seeds of a sweep.
 
     Attributes:
         label: name in the legend.
@@ -179,16 +179,16 @@ def success_curve(run: Run, stages: Sequence[str], x: str) -> Curve:
 
 def course_of(records: Sequence[Record], steps: Sequence[int], x: str) -> np.ndarray:
     """Return where the given steps of a run lie on an axis."""
-    wanted = np.asarray(steps, dtype=float)
+    requested = np.asarray(steps, dtype=float)
     if x == "steps":
-        return wanted
+        return requested
     train = [record for record in records if record["mode"] == "train"]
     known = np.array([0.0, *(record["step"] for record in train)])
     name = "robot_steps" if x == "robot-steps" else "elapsed_s"
     values = np.array([0.0, *(record.get(name) or 0.0 for record in train)])
     if x == "robot-steps":
         values = np.cumsum(values)
-    return np.interp(wanted, known, values) / AXES[x][1]
+    return np.interp(requested, known, values) / AXES[x][1]
 
 
 def _legend(run: Run) -> str:

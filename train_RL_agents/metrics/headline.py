@@ -21,7 +21,7 @@ HEADLINE = (
     "train/*_loss",
 )
 """Patterns of ``label/name``. With the six published stages they and what `train.py` adds, two
-texts and a picture, make at most 25 tags for any algorithm."""
+texts and a figure, make at most 25 tags for any algorithm."""
 
 
 def is_headline(mode: str, name: str) -> bool:

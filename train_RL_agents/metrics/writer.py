@@ -81,15 +81,15 @@ class AnalysisReceiver:
             block = "".join(f"    {line}\n" for line in text.splitlines())
             self._events.add_text(tag, block, step)
 
-    def show_picture(self, tag: str, path: Path, *, step: int) -> None:
-        """Show the picture in a file in TensorBoard's tab of images.
+    def show_figure(self, tag: str, path: Path, *, step: int) -> None:
+        """Show the figure in a file in TensorBoard's tab of images.
 
         Raises:
-            OSError: there is no picture in the file.
+            OSError: there is no figure in the file.
         """
         if self.output_dir is not None:
-            with Image.open(path) as picture:
-                pixels = np.asarray(picture.convert("RGB"))
+            with Image.open(path) as figure:
+                pixels = np.asarray(figure.convert("RGB"))
             self._events.add_image(tag, pixels, step, dataformats="HWC")
 
     @contextmanager
@@ -193,7 +193,7 @@ def missing_files(output_dir: Path, sizes: Mapping[str, int]) -> list[str]:
 
 
 def cut_back(output_dir: Path, sizes: Mapping[str, int]) -> None:
-    """Cut a run's metrics and event files back to a checkpoint, before the run goes on.
+    """Cut a run's metrics and event files back to a checkpoint, before the run continues.
 
     Args:
         output_dir: the run's folder.

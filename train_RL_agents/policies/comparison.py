@@ -105,11 +105,11 @@ def compare(
     # Older evaluations lack the vortices and the distance.
     names = [name for name in STAGE if all(name in row for row in rows)]
     stages = [tuple(row[name] for name in names) for row in rows]
-    wanted = [tuple(getattr(stage, name) for name in names) for stage in published_on]
-    if stages != wanted:
+    expected = [tuple(getattr(stage, name) for name in names) for stage in published_on]
+    if stages != expected:
         raise ComparisonError(
-            f"stages of ({', '.join(names)}) {stages}, the published policy has {wanted}: evaluate "
-            "it on the published stages"
+            f"stages of ({', '.join(names)}) {stages}, the published policy has {expected}: "
+            "evaluate it on the published stages"
         )
     return [
         Comparison(row, figure, min(1.0, len(rows) * p_higher(row, figure)))

@@ -46,8 +46,8 @@ def write_torchscript(
 ) -> bytes:
     """Return a TorchScript file: the description inside as JSON, the checksum as its comment."""
     buffer = io.BytesIO()
-    said = {METADATA: json.dumps(description, indent=1)}
-    torch.jit.save(torch.jit.script(network), buffer, _extra_files=said)
+    extra_files = {METADATA: json.dumps(description, indent=1)}
+    torch.jit.save(torch.jit.script(network), buffer, _extra_files=extra_files)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = UNSEALED.encode()
     return sealed(buffer.getvalue())

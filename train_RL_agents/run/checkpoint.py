@@ -106,7 +106,7 @@ def check_archive(file: Path | BinaryIO) -> None:
 
 
 def load_run(path: Path) -> dict[str, Any]:
-    """Load a checkpoint that a run can go on from.
+    """Load a checkpoint that a run can resume from.
 
     Raises:
         CheckpointError: as `load`, or a part of a run's state is missing or of a wrong kind.
@@ -174,7 +174,7 @@ class CheckpointFolder:
         return path
 
     def save_best(self, state: dict[str, Any]) -> None:
-        """Replace the best checkpoint; a run that goes on from the newest one finds it again."""
+        """Replace the best checkpoint; a run that resumes from the newest one finds it again."""
         best, steps = self.directory / BEST, self.steps()
         before = _step_of(best)
         if before is not None and steps and before <= steps[-1]:
@@ -225,7 +225,7 @@ def saved_steps(directory: Path) -> list[int]:
 
 
 def run_folder(path: Path) -> Path:
-    """Return the folder of the run that goes on from a checkpoint file.
+    """Return the folder of the run that resumes from a checkpoint file.
 
     Raises:
         CheckpointError: the file holds no whole state, or lies in no run.
@@ -233,7 +233,7 @@ def run_folder(path: Path) -> Path:
     remedy = f"give --resume a run's folder, or a file {CHECKPOINTS}/step_*.pt in it"
     name, folder = _NAME.fullmatch(path.name), path.absolute().parent
     if name is None or name[2] is not None:
-        raise CheckpointError(f"{path} is no checkpoint to go on from: {remedy}")
+        raise CheckpointError(f"{path} is no checkpoint to resume from: {remedy}")
     if folder.name != CHECKPOINTS:
         raise CheckpointError(f"{path} lies in no folder {CHECKPOINTS!r} of a run: {remedy}")
     return folder.parent

@@ -20,7 +20,7 @@ NO_MEMORY = ("can't allocate memory", "out of memory")
 
 
 class EndedRunError(RuntimeError):
-    """The machine ended a run; the message says why, what is saved and how to go on."""
+    """The machine ended a run; the message says why, what is saved and how to resume."""
 
 
 def failure_of_machine(error: Exception) -> str | None:

@@ -22,7 +22,7 @@ LOCK = ".lock"
 def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
     """While entered, no other program enters this folder; its death gives it free.
 
-    The first process takes the lock for all. On a file system without locks it warns and goes on.
+    The first process takes the lock for all. On a file system without locks it warns and continues.
 
     Args:
         folder: of a run or a sweep; made if missing.

@@ -49,7 +49,7 @@ def draw_curve(folders: Sequence[Path], title: str, path: Path) -> None:
 
     Args:
         folders: the runs; what all of them have evaluated at the same step is joined.
-        title: of the picture.
+        title: of the figure.
         path: where it goes.
     """
     # Here, as in `evaluation.figures`: most runs draw none.

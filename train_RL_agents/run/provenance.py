@@ -48,7 +48,7 @@ def write_run_record(
         config: all settings.
         device: what the run runs on.
         processes: number of processes.
-        resumed: whether the run goes on from a checkpoint.
+        resumed: whether the run resumes from a checkpoint.
     """
     path, starts = output_dir / RUN, []
     if resumed and path.exists():

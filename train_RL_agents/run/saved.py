@@ -1,4 +1,4 @@
-"""What a run keeps in its folder to go on from, and whether that is whole."""
+"""What a run keeps in its folder to resume from, and whether that is whole."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SavedRun:
         return self.checkpoints.save(state["step"], state, self.processes.wait)
 
     def dump(self, state: dict[str, Any]) -> Path:
-        """Save what no run can go on from beside the checkpoints, and return its file."""
+        """Save what no run can resume from beside the checkpoints, and return its file."""
         path = self.folder / f"diverged_{state['step']}_{self.processes.rank}.pt"
         checkpoint.save(path, state)
         return path

@@ -19,7 +19,7 @@ class InterruptedRunError(Exception):
     """A signal asked the run to end; it is saved.
 
     Args:
-        message: what happened and how to go on.
+        message: what happened and how to resume.
         received: the signal, or None if another process received it.
     """
 

@@ -99,8 +99,8 @@ class Rollout:
     def sample(self, size: int) -> FreshBatch:
         """Draw decisions of robots that acted, all alike likely, with replacement."""
         share = torch.rand(size, dtype=torch.float64, device=self.last.device)
-        wanted = (share * self.last[-1]).long() + 1  # the first, second, ... robot that acted
-        rows = torch.searchsorted(self.last, wanted).clamp_(max=len(self.last) - 1)  # [B]
+        ranks = (share * self.last[-1]).long() + 1  # the first, second, ... robot that acted
+        rows = torch.searchsorted(self.last, ranks).clamp_(max=len(self.last) - 1)  # [B]
 
         def of(kept: Tensor) -> Tensor:
             return kept.flatten(0, 2).index_select(0, rows)

@@ -290,8 +290,8 @@ class TorchRLTrainer:
         """Save the state beside the checkpoints; return the error that names it."""
         dump = self.saved.dump(self.state())
         return DivergedRunError(
-            f"at step {self.counters.step}: {'; '.join(problems)}. The state is in {dump}; go on "
-            "from an older checkpoint, or lower algorithm.learning_rate"
+            f"at step {self.counters.step}: {'; '.join(problems)}. The state is in {dump}; "
+            "resume from an older checkpoint, or lower algorithm.learning_rate"
         )
 
     def _unusable_actions(self) -> str:
@@ -309,14 +309,14 @@ class TorchRLTrainer:
             table = table_as_json(results)
             self.saved.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 
-    # ---- saving and going on ------------------------------------------------------------------
+    # ---- saving and resuming ------------------------------------------------------------------
 
     def save(self) -> Path:
         """Save this process's part of a checkpoint, and return its file."""
         return self.saved.save(self.state())
 
     def state(self) -> dict[str, Any]:
-        """Return all that a run needs to go on, as nested dictionaries of tensors."""
+        """Return all that a run needs to resume, as nested dictionaries of tensors."""
         return {
             **self._policy_state(),
             "processes": self.processes.size,
@@ -333,7 +333,7 @@ class TorchRLTrainer:
         }
 
     def resume(self, path: Path) -> None:
-        """Take over a checkpoint; `train` then goes on exactly as if it had not stopped.
+        """Take over a checkpoint; `train` then continues exactly as if it had not stopped.
 
         Records and checkpoints after it are removed.
 
@@ -355,7 +355,7 @@ class TorchRLTrainer:
             self.counters.best_success = Counters.best_success
 
     def leave(self, interruption: Interruption) -> None:
-        """Save and end the run; whoever started it says how to go on.
+        """Save and end the run; whoever started it says how to resume.
 
         Raises:
             InterruptedRunError: always; weights that are not finite replace no checkpoint.
@@ -363,11 +363,11 @@ class TorchRLTrainer:
         received = interruption.received
         name = received.name if received else "a signal to another process"
         if self.learner.weights_finite():
-            told = f"saved to {self.save()}"
+            outcome = f"saved to {self.save()}"
         else:
-            told = str(self._diverged(["the networks' weights not finite"]))
+            outcome = str(self._diverged(["the networks' weights not finite"]))
         raise InterruptedRunError(
-            f"stopped by {name} at step {self.counters.step}; {told}", received
+            f"stopped by {name} at step {self.counters.step}; {outcome}", received
         )
 
     @contextmanager

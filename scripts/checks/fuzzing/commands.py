@@ -17,14 +17,14 @@ def call(main: Callable[[Sequence[str]], int], *arguments: str) -> None:
     Raises:
         RefusedError: it ended with a status other than 0 and said why.
     """
-    told, shown = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stderr(told), contextlib.redirect_stdout(shown):
+    errors, shown = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(shown):
         try:
             status = main(list(arguments))
         except SystemExit as end:  # argparse
             status = end.code
     if status:
-        said = told.getvalue() or shown.getvalue()  # a replay that deviates shows where
-        if not said or "Traceback" in said:
-            raise RuntimeError(f"status {status}, and no word of why: {said!r}")
-        raise RefusedError(said.strip())
+        message = errors.getvalue() or shown.getvalue()  # a replay that deviates shows where
+        if not message or "Traceback" in message:
+            raise RuntimeError(f"status {status}, and no word of why: {message!r}")
+        raise RefusedError(message.strip())

@@ -1,8 +1,8 @@
 """Damaged files of every kind that a command reads.
 
 A sample of each kind is made once. A case copies its folder, damages the file, and lets the command
-that reads it run. It may refuse the file by name, or go on; a file with checksums that are not
-those of its bytes may not be taken for another one, and a run that goes on has to end with the
+that reads it run. It may refuse the file by name, or continue; a file with checksums that are not
+those of its bytes may not be taken for another one, and a run that continues has to end with the
 weights that it would have had.
 """
 
@@ -274,10 +274,10 @@ def judge(name: str, way: str, content: bytes, whole: Any, samples: Path, folder
     try:
         result = read_copy(kind, samples, folder, lambda file: file.write_bytes(content))
     except (ConfigError, CheckpointError, RefusedError) as error:
-        said = str(error)
+        message = str(error)
         file = Path(kind.file)
-        clear = file.name in said or (name == "checkpoint, resumed" and "not finite" in said)
-        return Outcome(ERROR if clear else UNCLEAR, said)
+        clear = file.name in message or (name == "checkpoint, resumed" and "not finite" in message)
+        return Outcome(ERROR if clear else UNCLEAR, message)
     bound = kind.of_run or (kind.guarded and way in damage.BYTES)
     if bound and not kill_check.equal(result, whole):
         return Outcome(SILENT, "another result than that of the whole file")

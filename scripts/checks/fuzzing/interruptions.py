@@ -36,7 +36,7 @@ STARTS = 4
 
 
 def command(agent: str, folder: Path) -> list[str]:
-    """Return the command line that starts a run, or goes on with it."""
+    """Return the command line that starts a run, or resumes it."""
     arguments = kill_check.arguments_for(agent, folder)
     return arguments if "--resume" in arguments else [*arguments, *SHORTER]
 
@@ -75,11 +75,11 @@ def judge(
         status = ended(kill_check.begin(command(agent, run), log)) if status else 0
         if status is None:
             return Outcome(HANG, "resumed")
-    told = log.read_text()
-    if "Traceback" in told:
-        return Outcome(TRACEBACK, told[-600:])
+    output = log.read_text()
+    if "Traceback" in output:
+        return Outcome(TRACEBACK, output[-600:])
     if status or not (run / EVALUATION).exists():
-        return Outcome(UNCLEAR, f"status {status}: {told[-600:]}")
+        return Outcome(UNCLEAR, f"status {status}: {output[-600:]}")
     differences = kill_check.differences(run, reference)
     return Outcome(SILENT, "; ".join(differences)) if differences else Outcome(ACCEPTED)
 

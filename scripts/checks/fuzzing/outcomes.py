@@ -2,7 +2,7 @@
 
 A worker is forked from this process, which has loaded torch. It writes a line to a pipe when a case
 begins and when it ends. Who dies between the two has crashed, who is silent for too long hangs; the
-next worker goes on behind that case.
+next worker continues behind that case.
 """
 
 from __future__ import annotations

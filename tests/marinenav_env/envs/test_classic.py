@@ -191,7 +191,7 @@ def test_decisions_in_one_launch_are_those_one_by_one(kind, dtype, stack_k, devi
     env.reset_into(before)
     stepper.reset()
     ended = 0
-    for part in range(2):  # the second goes on where the first ended
+    for part in range(2):  # the second continues where the first ended
         actions = random_actions(env, turns).to(dtype if not env.discrete else torch.int64)
         env.unroll_into(actions, before, out)
         for k, action in enumerate(actions):

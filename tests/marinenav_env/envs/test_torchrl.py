@@ -214,7 +214,7 @@ def test_partial_reset_touches_only_its_rows(device):
         kept = ~reset[:, 0]
         assert torch.equal(after[key][kept], before[key][kept]), key
     assert not torch.equal(after["robots", "self"][reset[:, 0]], before["robots", "self"][::3])
-    # The others go on where they were.
+    # The others continue where they were.
     after = after.exclude("_reset")
     moved = env.step(ErraticPolicy(env)(after.clone()))["next", "robots", "self"]
     distances = [td[..., :2].norm(dim=-1) for td in (moved, before["robots", "self"])]
@@ -239,7 +239,7 @@ def test_seed_decides_the_rollout(device):
 
 
 def test_results_own_their_memory(device):
-    """A step's tensors do not change when the environment goes on."""
+    """A step's tensors do not change when the environment continues."""
     env = make_env(device)
     policy = ErraticPolicy(env)
     reset = env.reset()

@@ -91,7 +91,7 @@ def test_state_of_other_worlds_is_refused():
 
 
 def test_state_holds_no_configuration(device):
-    """A loaded state goes on under the stages and the noise of the environment it meets."""
+    """A loaded state continues under the stages and the noise of the environment it meets."""
     kappa = replace(EnvConfig().perception, radius_kappa=3.0)
     other = MarineNavEnv(
         4,

@@ -117,9 +117,9 @@ def _forget_colregs(tracks):
 
 
 WRONG = {
-    "collision": (_collide, 3),  # besides, the robot goes on, and is not done
+    "collision": (_collide, 3),  # besides, the robot continues, and is not done
     "goal": (_miss_the_goal, 1),
-    "goes on": (_stop, 2),  # as a robot that goes on, and as one that is not done
+    "continues": (_stop, 2),  # as a robot that continues, and as one that is not done
     "object": (_unsee_object, 1),
     "COLREGs": (_forget_colregs, 1),
 }

@@ -114,7 +114,7 @@ def test_whole_loop_under_sync_debug_mode():
 
 
 def test_steps_replay_from_a_graph():
-    """Everything that changes lives on the device: a captured step goes on by itself."""
+    """Everything that changes lives on the device: a captured step continues by itself."""
     eager, graphed = make_env("cuda"), make_env("cuda")
     expected = record(eager, 40)
     buffers = [graphed.make_buffers(), graphed.make_buffers()]

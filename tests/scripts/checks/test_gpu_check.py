@@ -242,7 +242,7 @@ def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
     process = start(tmp_path, PYTHON=pretender, HANG="--modes step", TMPDIR=str(tmp_path))
     record = out / "gpu_check.json"
     wait_for(lambda: record.exists() and "train_SAC" in checks_of(tmp_path), process)
-    assert record_of(tmp_path)["complete"] is False  # written while the rest goes on
+    assert record_of(tmp_path)["complete"] is False  # written while the rest continues
     assert "== build" in (out / "gpu_check.log").read_text()
     wait_for(lambda: list(tmp_path.glob("gpu_check.*/bench.log")), process)
     sent = time.monotonic()

@@ -297,7 +297,7 @@ def workers_of(process):
 
 @torchrun
 def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path):
-    """The first process, and then, once the run goes on, the second."""
+    """The first process, and then, once the run continues, the second."""
     alone = {ALONE: "1"}  # forks of the waiting process are no children of the launcher
     process = start(tmp_path, "total_steps=1_440", **alone)
     metrics = tmp_path / "metrics.jsonl"

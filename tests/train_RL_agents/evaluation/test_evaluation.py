@@ -194,9 +194,9 @@ def test_a_policy_from_a_folder_a_file_and_the_best(saved):
 def test_command_line(saved, tmp_path, capsys):
     folder, _ = saved
     arguments = ["--checkpoint", str(folder), "--episodes", "2", "--seed", "3"]
-    picture = tmp_path / "episodes.png"
-    table = table_of(tmp_path, *arguments, "--picture", str(picture))
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    figure = tmp_path / "episodes.png"
+    table = table_of(tmp_path, *arguments, "--figure", str(figure))
+    assert figure.read_bytes().startswith(b"\x89PNG")
     assert list(table) == ["seed", "stages"]
     assert [list(row) for row in table["stages"]] == [KEYS]
     printed = capsys.readouterr().out
@@ -263,7 +263,7 @@ def test_actions_that_are_not_finite_end_an_evaluation(monkeypatch):
         evaluation.run(act)
 
 
-@pytest.mark.parametrize("option", ["--json", "--picture"])
+@pytest.mark.parametrize("option", ["--json", "--figure"])
 def test_a_missing_folder_is_told_before_the_work(tmp_path, refused, option):
     path = str(tmp_path / "missing" / "out")
     message = f"{option} is {path!r}: its folder is missing"

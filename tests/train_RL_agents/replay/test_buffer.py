@@ -95,7 +95,7 @@ def test_a_ring_of_any_size_gives_back_what_it_holds(device, width):
 
 
 def store_history(replay: DeviceReplay, history: str) -> None:
-    """Store one robot's decisions: ``.`` goes on, ``T`` terminated, ``L`` limit, ``-`` inactive.
+    """Store one robot's decisions: ``.`` continues, ``T`` terminated, ``L`` limit, ``-`` inactive.
 
     Row k has the tag k and the reward 2^k.
     """

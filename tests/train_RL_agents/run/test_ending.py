@@ -54,7 +54,7 @@ def test_what_the_machine_lacks_is_told(tmp_path, monkeypatch, capsys, error, me
     told = capsys.readouterr().err
     assert told.count("error: ") == 1
     assert re.search(message, told)
-    assert f"saved up to step 0; go on with: --resume {tmp_path}" in told
+    assert f"saved up to step 0; resume with: --resume {tmp_path}" in told
 
 
 def test_a_fault_of_ours_is_not_hidden(tmp_path, monkeypatch):

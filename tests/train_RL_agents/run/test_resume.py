@@ -75,7 +75,7 @@ def test_resumed_run_is_the_run_never_stopped(whole, tmp_path, monkeypatch, agen
     assert tables[0] == tables[1]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="goes on with a GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="continues with a GPU")
 @pytest.mark.parametrize("agent", ["AC-IQN", "Rainbow"])
 @pytest.mark.parametrize(
     "places", [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")], ids="-to-".join
@@ -227,9 +227,9 @@ def test_parts_saved_at_different_moments_are_refused(tmp_path, finished):
     ("moved", "message"),
     [
         ({NEWEST: "a/b/step_000000000600.pt"}, "lies in no folder 'checkpoints' of a run"),
-        ({NEWEST: "a/diverged_600_0.pt"}, "is no checkpoint to go on from"),
-        ({"checkpoints/best.pt": "a/checkpoints/best.pt"}, "is no checkpoint to go on from"),
-        ({NEWEST: f"{NEWEST[:-3]}.rank1.pt"}, "is no checkpoint to go on from"),
+        ({NEWEST: "a/diverged_600_0.pt"}, "is no checkpoint to resume from"),
+        ({"checkpoints/best.pt": "a/checkpoints/best.pt"}, "is no checkpoint to resume from"),
+        ({NEWEST: f"{NEWEST[:-3]}.rank1.pt"}, "is no checkpoint to resume from"),
         ({NEWEST: f"a/{NEWEST}"}, r"metrics\.jsonl is missing or shorter"),
         ({NEWEST: f"a/{NEWEST}", "metrics.jsonl": "a/metrics.jsonl"}, r"events.* is missing"),
     ],

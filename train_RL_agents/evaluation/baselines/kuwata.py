@@ -28,7 +28,7 @@ class Settings(NamedTuple):
     """Candidates, limits and costs.
 
     Attributes:
-        speed: wanted [m/s].
+        speed: desired [m/s].
         factors: of it, candidates.
         headings: candidates, all around.
         horizon_s: within which an encounter counts.
@@ -68,10 +68,10 @@ def kuwata(observation: Observation, settings: Settings = TUNED) -> Tensor:
     ego = observation.ego
     goal = ego[..., :2]
     distance = goal.norm(dim=-1, keepdim=True).clamp(min=1e-6)
-    wanted = goal / distance * distance.clamp(min=0.8, max=settings.speed)
-    candidates = _candidates(wanted, settings)  # [..., C, 2]
+    straight = goal / distance * distance.clamp(min=0.8, max=settings.speed)
+    candidates = _candidates(straight, settings)  # [..., C, 2]
     objects = objects_of(observation, HULL.radius)
-    cost = (candidates - wanted.unsqueeze(-2)).square().sum(-1)
+    cost = (candidates - straight.unsqueeze(-2)).square().sum(-1)
     cost = cost + _forbidden(objects, ego[..., 2:4], candidates, settings)
     best = cost.argmin(-1, keepdim=True).unsqueeze(-1).expand(*cost.shape[:-1], 1, 2)
     return action_for(ego, hold_velocity(ego, candidates.gather(-2, best).squeeze(-2)))
@@ -83,13 +83,13 @@ def _factors(settings: Settings, dtype: torch.dtype, device: torch.device) -> Te
     return torch.tensor(settings.factors, dtype=dtype, device=device)
 
 
-def _candidates(wanted: Tensor, settings: Settings) -> Tensor:
-    """Return velocities [..., C, 2]: all headings by all speeds, from the wanted one on."""
-    angle = torch.arange(settings.headings, device=wanted.device, dtype=wanted.dtype)
+def _candidates(straight: Tensor, settings: Settings) -> Tensor:
+    """Return velocities [..., C, 2]: all headings by all speeds, from the straight one on."""
+    angle = torch.arange(settings.headings, device=straight.device, dtype=straight.dtype)
     angle = angle * (2.0 * math.pi / settings.headings)
-    factor = _factors(settings, wanted.dtype, wanted.device).view(-1, 1)
+    factor = _factors(settings, straight.dtype, straight.device).view(-1, 1)
     cos, sin = (factor * part for part in (angle.cos(), angle.sin()))  # [S, H]
-    x, y = (part[..., None, None] for part in wanted.unbind(-1))
+    x, y = (part[..., None, None] for part in straight.unbind(-1))
     return torch.stack((x * cos - y * sin, x * sin + y * cos), -1).flatten(-3, -2)
 
 

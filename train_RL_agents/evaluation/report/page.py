@@ -207,15 +207,15 @@ def _of_records(more: Records, figures: dict[str, go.Figure]) -> Iterator[tuple[
     for index, record in enumerate(more.robustness):
         name = f"robustness-{index}"
         figures[name] = robustness.robustness(record)
-        said = f"<p>Stage {record['stage']}, episodes of seed {record['seed']}, one thing changed. "
-        said += "Dotted: the interval of the same episodes undisturbed.</p>\n"
-        yield "Robustness", f'<div id="{name}"></div>\n{said}'
+        note = f"<p>Stage {record['stage']}, episodes of seed {record['seed']}, one thing changed. "
+        note += "Dotted: the interval of the same episodes undisturbed.</p>\n"
+        yield "Robustness", f'<div id="{name}"></div>\n{note}'
     if more.trainings:
         figures["seeds"] = seeds.curves(more.trainings)
         few = min(len(training.success) for training in more.trainings) < seeds.FEW
-        said = f"<p>With fewer than {seeds.FEW} seeds these say little.</p>\n" if few else ""
+        note = f"<p>With fewer than {seeds.FEW} seeds these say little.</p>\n" if few else ""
         rows = tables.table(tables.SEEDS, seeds.rows_of(more.trainings))
-        yield "Across seeds", f'<div id="seeds"></div>\n{rows}{said}'
+        yield "Across seeds", f'<div id="seeds"></div>\n{rows}{note}'
     if more.benchmarks:
         figures["throughput"] = throughput.throughput(more.benchmarks)
         rows = tables.table(tables.MACHINES, [throughput.facts_of(*one) for one in more.benchmarks])

@@ -295,7 +295,7 @@ def test_evaluate_takes_a_shield(tmp_path, capsys, refused, short_evaluations):
         refused(evaluate.main, [*arguments, setting], setting.split("=")[0])
 
 
-def test_the_picture_shows_the_guarded_policy(tmp_path, monkeypatch, short_evaluations):
+def test_the_figure_shows_the_guarded_policy(tmp_path, monkeypatch, short_evaluations):
     path, drawn = save_policy(tmp_path / "policy.pt", "DQN"), []
 
     def recording(env, act, *others, **options):
@@ -303,8 +303,8 @@ def test_the_picture_shows_the_guarded_policy(tmp_path, monkeypatch, short_evalu
         return record_tracks(env, act, *others, **options)
 
     monkeypatch.setattr(figures, "record_tracks", recording)
-    picture = ["--picture", str(tmp_path / "a.png")]
-    arguments = ["--checkpoint", str(path), "--episodes", "1", "--stage", "2,0,0,20", *picture]
+    figure = ["--figure", str(tmp_path / "a.png")]
+    arguments = ["--checkpoint", str(path), "--episodes", "1", "--stage", "2,0,0,20", *figure]
     assert evaluate.main([*arguments, "--shield", "margin_m=0.4"]) == 0
     assert evaluate.main(arguments) == 0
     guarded, free = drawn
