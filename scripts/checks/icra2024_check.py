@@ -137,8 +137,9 @@ def play(options: argparse.Namespace) -> list[dict[str, object]]:
     for stage in ICRA2024_EXPERIMENTS:
         worlds = [draw_world(random, stage) for _ in range(options.worlds)]
         env = placed(worlds, stage, discrete=agent.discrete, stack_k=config.stack_k)
-        shares = []
+        start, shares = env.state_dict(), []
         for repeat in range(options.repeats):
+            env.load_state_dict(start)
             Batch(env, seed=repeat, placed=True).play(agent.act)
             success: Tensor = env.outcome["success"]
             shares.append(success.double().mean().item())

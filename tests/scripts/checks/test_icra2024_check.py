@@ -8,6 +8,7 @@ import pytest
 from marinenav_env.envs.scenarios import Stage
 from scripts.checks import icra2024_check
 from scripts.checks.icra2024_check import draw_world
+from train_RL_agents.evaluation.episodes import Batch
 
 
 def test_a_world_is_the_one_that_the_published_simulator_draws(reference):
@@ -35,13 +36,21 @@ def test_what_finds_no_room_is_left_out():
 
 
 @pytest.mark.parametrize("name", ["icra2024_dqn", "icra2024_iqn"])
-def test_a_policy_plays_them(name, tmp_path, capsys):
+def test_a_policy_plays_them_from_the_start_in_every_repeat(name, tmp_path, capsys, monkeypatch):
+    class Watched(Batch):
+        def __init__(self, env, **options):
+            began.append(int(env.alive.sum()))
+            super().__init__(env, **options)
+
+    began = []
+    monkeypatch.setattr(icra2024_check, "Batch", Watched)
     path = tmp_path / "record.json"
     few = ["--worlds", "2", "--repeats", "2", "--json", str(path)]
     adaptive = ["--adaptive-cvar"] if name == "icra2024_iqn" else []
     assert icra2024_check.main([f"pretrained/{name}", *few, *adaptive]) == 0
     record = json.loads(path.read_text())
     assert [row["robots"] for row in record["rows"]] == [3, 4, 5, 6, 7]
+    assert began == [6, 6, 8, 8, 10, 10, 12, 12, 14, 14]
     assert all(len(row["success_of_repeats"]) == 2 for row in record["rows"])
     assert record["rows"][0]["success"] >= 0.5
     assert record["command"][2] == f"pretrained/{name}"
