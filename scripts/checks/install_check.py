@@ -2,8 +2,9 @@
 
     python scripts/checks/install_check.py [--wheel FILE]
 
-The wheel is built of a copy of this source tree, without isolation. The environment borrows the
-other packages from the one that runs this check, so that torch is not fetched again.
+pip builds the wheel of the last commit, from this repository's git address, without isolation.
+The environment borrows the other packages from the one that runs this check, so that torch is not
+fetched again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -21,11 +21,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (
-    *("LICENSE", "MANIFEST.in", "NOTICE", "README.md", "pyproject.toml", "setup.py"),
-    *("configs", "marinenav_env", "pretrained", "train_RL_agents"),
-)
-BUILT = ("__pycache__", "*.so", "_build_info.json", "policy.*")
 AC_IQN_CVAR = 0.5
 TRAINING = (
     *("--agent", "AC-IQN", "--device", "cpu", "--output", "run"),
@@ -69,22 +64,11 @@ def run(command: Sequence[str | Path], folder: Path) -> str:
     return done.stdout
 
 
-def copy_sources(target: Path) -> None:
-    """Copy what a wheel is built of, without what was built before."""
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns(*BUILT))
-        else:
-            target.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, target / name)
-
-
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel in a folder; return its path."""
-    copy_sources(folder / "source")
+    """Build the wheel of the last commit in a folder, as pip does with git+ADDRESS; return it."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     options = ["--no-deps", "--no-build-isolation", "--wheel-dir", folder / "wheels"]
-    run([*pip, "wheel", *options, folder / "source"], folder)
+    run([*pip, "wheel", *options, f"git+file://{ROOT}"], folder)
     (wheel,) = (folder / "wheels").iterdir()
     return wheel
 
