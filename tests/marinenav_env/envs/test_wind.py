@@ -70,7 +70,7 @@ def test_episodes_draw_from_the_ranges(device):
     speed, toward = first[0], torch.atan2(first[2], first[1])
     assert 2.0 <= speed.min() < 2.1 < 5.9 < speed.max() <= 6.0
     assert -1e-6 <= toward.min() < 0.05 < 1.5 < toward.max() <= 0.5 * math.pi + 1e-6
-    assert speed.mean() == pytest.approx(4.0, abs=0.1)
+    assert speed.mean().item() == pytest.approx(4.0, abs=0.1)
     assert (first[3] == 0.0).all()
     env.reset_into(env.make_buffers())
     assert not torch.equal(wind_of(env)[0], speed)
@@ -82,7 +82,7 @@ def test_gusts_have_their_spread_and_memory(device):
     rows = [wind_of(env)[3] for _ in roll(env, 4)]
     for before, after in itertools.pairwise(rows):
         assert after.std().item() == pytest.approx(2.0, rel=0.04)
-        assert torch.corrcoef(torch.stack((before, after)))[0, 1] == pytest.approx(
+        assert torch.corrcoef(torch.stack((before, after)))[0, 1].item() == pytest.approx(
             math.exp(-0.25), abs=0.03
         )
 
