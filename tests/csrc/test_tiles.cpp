@@ -1,8 +1,11 @@
 // Tests of the CUDA launcher on the host, for the thread, address and undefined-behaviour sanitizers:
 // it gives the bits of the CPU's launcher. Input and output as those of test_core.cpp.
+#include "classic/cartpole.h"
 #include "kernel/cuda_launcher.cuh"
 #include "kernel/rows.h"
 #include "launchers.h"
+#include "marine/plans/actions.h"
+#include "marine/plans/courses.h"
 #include "report.h"
 #include "worlds.h"
 
@@ -79,6 +82,106 @@ void test_turns(const Inputs& inputs, const char* type) {
   }
 }
 
+/// What vessels expect of actions that they hold, in two calls, and of courses that they follow.
+template <class T, class Launcher>
+uint64_t planned(const Inputs& inputs, const Launcher& launcher) {
+  constexpr int kPlans = 3, kDecisions = 2;
+  const Shape shape = {7, 5, 4, 0, 1};
+  TestWorlds<T> worlds(inputs, shape);
+  run_reset<Env, T>(InOrder{}, worlds.state(3), worlds.params, nullptr, worlds.odd.view(),
+                    shape.frames, worlds.alive.data());
+  const int vessels = shape.worlds * shape.robots;
+  const size_t rows = size_t(kPlans) * vessels;
+  const auto seen = worlds.odd.view();
+  const SightView<T> sight = {vessels, seen.entry[0], seen.entry[1], seen.entry[2]};
+  std::vector<T> action(rows * 2), motion(rows * Ahead<T>::kRows), clearance(rows * kObjects),
+      remaining(rows), danger(rows), left(rows);
+  for (size_t i = 0; i < action.size(); ++i)
+    action[i] = static_cast<T>(hashed(1, static_cast<uint32_t>(i)) * 2.4 - 1.2);
+  ObservationRows<T> expected({shape.worlds, shape.robots * kPlans, 0, 0, 1});
+  const auto view = expected.view();
+  Flags shown(int64_t{vessels} * kObjects);
+  for (size_t i = 0; i < shown.bytes.size(); ++i) shown.bytes[i] = i % 3 != 0;
+  for (const int first : {0, kDecisions})
+    launcher(vessels, kPlans,
+             PlanActionsPhase<Env, T>{worlds.params,
+                                      sight,
+                                      {action.data(), nullptr},
+                                      {motion.data(), clearance.data(), remaining.data()},
+                                      {view.entry[0], view.entry[1], view.entry[2], shown.data(), T(1)},
+                                      kPlans,
+                                      first,
+                                      kDecisions});
+
+  CourseParams<T> costs;
+  costs.each([](const char*, int, T* to) { *to = T(1); });
+  costs.derive({});
+  const std::vector<T> courses = {T(-0.5), T(1), T(0), T(1), T(0.5), T(0.5)};
+  launcher(vessels, PlanCoursesPhase<Env, T>::groups(kPlans),
+           PlanCoursesPhase<Env, T>{worlds.params, costs, sight, courses.data(), danger.data(),
+                                    left.data(), kPlans, kDecisions});
+  Digest d;
+  for (const auto* written : {&motion, &clearance, &remaining, &danger, &left})
+    d.add(written->data(), written->size());
+  for (const auto& entry : expected.entry) d.add(entry.data(), entry.size());
+  return d.value;
+}
+
+/// Decisions of an environment with one robot a world: a digest after each and after its resets.
+template <class T, class Launcher>
+std::vector<uint64_t> poles(const Launcher& launcher) {
+  constexpr int kWorlds = 3 * kRowAlignment;  // no padding, so that a digest may take all
+  const double numbers[] = {9.8, 1.0, 0.1, 0.5, 10.0, 0.02, 0.2, 2.4, 0.05, 5.0, 0.0};
+  const auto params = unpack_params<CartPole, T>(numbers);
+  Tables tables;
+  for (const char* size : {"worlds", "stride"}) tables.set_size(size, kWorlds);
+  for (const char* size : {"robots", "stages"}) tables.set_size(size, 1);
+  std::map<std::string, std::vector<char>> tensors;
+  const auto specs = joined({CartPole::state(), CartPole::tables(), StepView<T>::specs()});
+  for (const TensorSpec& spec : specs) {
+    size_t bytes = spec.number == Number::kReal ? sizeof(T) : spec.number == Number::kInt ? 4 : 1;
+    for (const Extent& e : spec.shape) bytes *= e.name == nullptr ? e.size : tables.size(e.name);
+    tensors[spec.name].resize(bytes);
+    tables.add(spec.name, tensors[spec.name].data());
+  }
+  *tables.at<T>("stage") = T(1);  // robots
+  const CartPole::State<T> state(tables);
+  const StepView<T> results(tables);
+  std::vector<T> observed[2];
+  ObservationView<CartPole, T> views[2];
+  for (int i = 0; i < 2; ++i) {
+    observed[i].resize(kWorlds * CartPole::kObservationSize);
+    views[i].entry[0] = observed[i].data();
+  }
+  std::vector<uint64_t> digests;
+  const auto note = [&] {
+    Digest d;
+    for (const auto& [name, bytes] : tensors) d.add(bytes.data(), bytes.size());
+    for (const auto& numbers_seen : observed) d.add(numbers_seen.data(), numbers_seen.size());
+    digests.push_back(d.value);
+  };
+  run_reset<CartPole, T>(launcher, state, params, nullptr, views[1], 1, results.alive);
+  note();
+  std::vector<int64_t> action(kWorlds);
+  for (int t = 0; t < kSteps; ++t) {
+    for (int w = 0; w < kWorlds; ++w) action[w] = hashed(t, w) < 0.5 ? 0 : 1;
+    run_step<CartPole, T>(launcher, state, params, {nullptr, action.data()}, views[(t + 1) % 2],
+                          views[t % 2], 1, results);
+    note();
+    run_reset<CartPole, T>(launcher, state, params, results.done, views[t % 2], 1, results.alive);
+    note();
+  }
+  return digests;
+}
+
+template <class T>
+void test_others(const Inputs& inputs, const char* type) {
+  report(planned<T>(inputs, InOrder{}) == planned<T>(inputs, CudaLauncher{}),
+         std::string("plans, ") + type + ": all bits agree");
+  report(poles<T>(InOrder{}) == poles<T>(CudaLauncher{}),
+         std::string("cart and pole, ") + type + ": all bits agree");
+}
+
 /// A row of a ring from parts of words and of bytes.
 void test_row() {
   constexpr int kSlots = 37, kRows = 3;
@@ -115,6 +218,8 @@ int main() {
   test_bits<double>(inputs, "float64");
   test_turns<float>(inputs, "float32");
   test_turns<double>(inputs, "float64");
+  test_others<float>(inputs, "float32");
+  test_others<double>(inputs, "float64");
   test_row();
   return failures == 0 ? 0 : 1;
 }
