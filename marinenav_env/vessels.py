@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -73,6 +74,11 @@ class VesselConfig(Settings):
     # Discrete choices: the left ones are the outer index of an action, the right ones the inner.
     left_thrust_rates: tuple[float, ...] = wamv(THRUST_RATES, unit="N/s", count=5)
     right_thrust_rates: tuple[float, ...] = wamv(THRUST_RATES, unit="N/s", count=5)
+
+    @property
+    def discrete_thrust_rates(self) -> tuple[tuple[float, float], ...]:
+        """Rates of the left and the right thruster, N/s, of every index of a discrete action."""
+        return tuple(itertools.product(self.left_thrust_rates, self.right_thrust_rates))
 
     def check(self) -> None:
         """Refuse a mass matrix without a positive definite inverse, and thrusts without a range."""

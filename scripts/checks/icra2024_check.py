@@ -112,7 +112,10 @@ def placed(worlds: Sequence[World], stage: Stage, *, discrete: bool, stack_k: in
         discrete=discrete,
         stack_k=stack_k,
     )
-    robots = torch.zeros(len(worlds), stage.robots, len(env.kernel_spec.fields("robot")))
+    fields = env.kernel_spec.fields("robot")
+    drawn = ("x", "y", "heading", "speed", "vx", "vy", "goal_x", "goal_y")
+    columns = [fields.index(name) for name in drawn]
+    robots = torch.zeros(len(worlds), stage.robots, len(fields), dtype=torch.float64)
     alive = torch.zeros(len(worlds), stage.robots, dtype=torch.bool)
     buoys = torch.zeros(len(worlds), stage.buoys, 3)
     vortices = torch.zeros(len(worlds), stage.vortices, 3)
@@ -122,8 +125,8 @@ def placed(worlds: Sequence[World], stage: Stage, *, discrete: bool, stack_k: in
             rows[w, : len(given)] = torch.tensor(given).reshape(-1, 3)
         for r, (x, y, heading, speed, goal_x, goal_y) in enumerate(world.robots):
             through_water = speed * np.cos(heading), speed * np.sin(heading)  # as published
-            numbers = torch.tensor([x, y, heading, speed, *through_water, goal_x, goal_y])
-            robots[w, r, :8] = numbers
+            numbers = [x, y, heading, speed, *through_water, goal_x, goal_y]
+            robots[w, r, columns] = torch.tensor(numbers, dtype=torch.float64)
     place_worlds(env, robots, alive, buoys, vortices)
     return env
 

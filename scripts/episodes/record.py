@@ -17,7 +17,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
-from train_RL_agents.commands.worlds import going_on, worlds_of
+from train_RL_agents.commands.worlds import long_episodes, worlds_of
 from train_RL_agents.policies.shield.acting import describe_report
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -148,7 +148,7 @@ def adapted(options: argparse.Namespace) -> functools.partial[Any]:
 
 
 def _adapt(config: Any, *, limit: int, noise: bool) -> Any:
-    config = going_on(config, limit)
+    config = long_episodes(config, limit)
     if noise or not isinstance(config, EnvConfig):  # other tasks have no noise
         return config
     return replace(config, perception=config.perception.noiseless())

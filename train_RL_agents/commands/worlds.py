@@ -126,7 +126,7 @@ def _of_scenarios(
     return make_worlds(scenarios, index, next(iter(groups)), **options)
 
 
-def going_on(config: Any, limit: int) -> Any:
+def long_episodes(config: Any, limit: int) -> Any:
     """Return an environment whose episodes continue after a collision, for so many decisions."""
     episode = dataclasses.replace(config.episode, max_steps=limit, stop_on_collision=False)
     return dataclasses.replace(config, episode=episode)

@@ -19,6 +19,7 @@ from train_RL_agents.evaluation.baselines.registry import Baseline
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 from train_RL_agents.replay.layout import ReplayConfig
+from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.replay_learner import ReplayLearner
 
 Teacher = Callable[[Any], Tensor]
@@ -72,7 +73,10 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
     where = f"algorithm.teacher is {settings.teacher!r}"
     if not settings.teacher:
         raise ConfigError(f"{where}: name the policy to imitate, such as pretrained/sac_rules")
-    agent, own = load_policy(settings.teacher, device)
+    try:
+        agent, own = load_policy(settings.teacher, device)
+    except CheckpointError as error:
+        raise CheckpointError(f"{where}: {error}") from error
     if not isinstance(agent, Baseline) and (own.task, own.stack_k) != (config.task, config.stack_k):
         raise ConfigError(
             f"{where}, a policy of task {own.task!r} with stack_k {own.stack_k}: give one of task "
@@ -97,8 +101,4 @@ def _of_index(act: Teacher, actions: Tensor, observation: Observation) -> Tensor
 
 def continuous_actions(vessel: VesselConfig) -> Tensor:
     """Return the discrete actions of a vessel with thrusters as continuous ones, `[indices, 2]`."""
-    left, right = (
-        torch.tensor(rates) / vessel.max_thrust_rate
-        for rates in (vessel.left_thrust_rates, vessel.right_thrust_rates)
-    )
-    return torch.cartesian_prod(left, right)
+    return torch.tensor(vessel.discrete_thrust_rates) / vessel.max_thrust_rate

@@ -16,7 +16,6 @@ repulsion draws to the goal, as derived by Ge and Cui (published: away from it).
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from typing import NamedTuple
 
@@ -140,6 +139,5 @@ def _predicted(observation: Observation) -> tuple[Tensor, Tensor]:
 
 @functools.cache
 def _choices(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    sides = (HULL.left_thrust_rates, HULL.right_thrust_rates)
-    rates = torch.tensor(list(itertools.product(*sides)), dtype=dtype, device=device)
+    rates = torch.tensor(HULL.discrete_thrust_rates, dtype=dtype, device=device)
     return rates / HULL.max_thrust_rate, packed_params(EnvConfig())

@@ -3,7 +3,6 @@
 It is the one place outside the core that moves vessels ahead; a test compares the two.
 """
 
-import itertools
 import math
 
 import torch
@@ -35,8 +34,7 @@ class TorchRollout(nn.Module):
         self.own_radius, self.largest_rate = vessel.radius, vessel.max_thrust_rate
         self.buoy_radius = env.scenario.buoy_radius_max
         self.goal_distance = env.reward.goal_distance
-        sides = (vessel.left_thrust_rates, vessel.right_thrust_rates)
-        rates = torch.tensor(list(itertools.product(*sides))).t()  # [2, C] of all action indices
+        rates = torch.tensor(vessel.discrete_thrust_rates).t()  # [2, C] of all action indices
         self.register_buffer("rates", rates, persistent=False)
         # The first substep moves with the velocity that the vessel has, whatever it decides.
         times = torch.arange(2, vessel.substeps + 1, dtype=torch.float64) * vessel.dt

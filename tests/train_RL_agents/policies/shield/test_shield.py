@@ -303,7 +303,7 @@ def test_the_figure_shows_the_guarded_policy(tmp_path, monkeypatch, short_evalua
         return record_tracks(env, act, *others, **options)
 
     monkeypatch.setattr(figures, "record_tracks", recording)
-    figure = ["--figure", str(tmp_path / "a.png")]
+    figure = ["--picture", str(tmp_path / "a.png")]  # the older name of --figure
     arguments = ["--checkpoint", str(path), "--episodes", "1", "--stage", "2,0,0,20", *figure]
     assert evaluate.main([*arguments, "--shield", "margin_m=0.4"]) == 0
     assert evaluate.main(arguments) == 0
