@@ -138,6 +138,7 @@ def waiting_process() -> Iterator[None]:
 def wait_for_programs(listener: socket.socket) -> dict:
     """Fork for each program; return only in a fork, which has the program's files already."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries those that it forks
+    subprocess.Popen = Popen  # before torchrun's module takes the class by its name
     with listener:
         for name in LIBRARIES:
             with contextlib.suppress(ImportError):
@@ -189,7 +190,6 @@ def run(program: dict) -> None:
     if arguments[0] == "-u":
         arguments.pop(0)
         sys.stdout.reconfigure(line_buffering=True)
-    subprocess.Popen = Popen
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     first, *others = arguments
     own = {"-c": "", "-m": program["folder"]}.get(first, str(Path(first).resolve().parent))

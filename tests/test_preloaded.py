@@ -80,3 +80,14 @@ def test_programs_of_programs_are_forks_too():
     done = subprocess.run([sys.executable, "-c", outer], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True\n", "")
     assert ADDRESS in os.environ
+
+
+def test_a_module_that_took_the_class_before_starts_forks_too():
+    """As torchrun's does, whose workers are most of the programs of programs."""
+    handler = "torch.distributed.elastic.multiprocessing.subprocess_handler.subprocess_handler"
+    inner = "import sys; print('torch' in sys.modules)"
+    outer = (
+        f"import sys; from {handler} import Popen; Popen([sys.executable, '-c', {inner!r}]).wait()"
+    )
+    done = subprocess.run([sys.executable, "-c", outer], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")

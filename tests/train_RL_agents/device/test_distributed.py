@@ -17,6 +17,7 @@ from marinenav_env.kernel import ops
 from tests.conftest import ROOT, run_python, wait_for
 from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import ONE_STAGE, SCRIPT, assert_same
+from tests.train_RL_agents.train_shortly import NUMBERS
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import Processes, ProcessLostError
@@ -184,7 +185,7 @@ processes.leave()
 def test_averages_sums_and_broadcasts_of_two(tmp_path):
     script = tmp_path / "pair.py"
     script.write_text(PAIR)
-    run_python(ROOT, *TORCHRUN, script)
+    run_python(ROOT, *TORCHRUN, script, **{ALONE: "1"})  # as a user starts it; the others are forks
 
 
 def parts(folder, step):
@@ -284,28 +285,18 @@ def test_a_signal_to_several_processes_is_heard_between_logs(tmp_path):
     assert checkpoint.load(checkpoint.newest(tmp_path))["step"] > 0
 
 
-def workers_of(process):
-    """Return the two processes that a launcher has started, once they are there."""
-    command = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
-    while True:
-        found = subprocess.run(command, capture_output=True, text=True).stdout.split()
-        if len(found) == 2:
-            return list(map(int, found))
-        time.sleep(0.05)
-        assert process.poll() is None, process.communicate()
-
-
 @torchrun
 def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path):
     """The first process, and then, once the run continues, the second."""
-    alone = {ALONE: "1"}  # forks of the waiting process are no children of the launcher
-    process = start(tmp_path, "total_steps=1_440", **alone)
+    numbers = tmp_path / "numbers"
+    numbers.mkdir()
+    process = start(tmp_path, "total_steps=1_440", **{NUMBERS: str(numbers)})
     metrics = tmp_path / "metrics.jsonl"
     for rank, logs in ((0, 3), (1, 7)):
         while not metrics.exists() or metrics.read_text().count('"train"') < logs:
             time.sleep(0.05)
             assert process.poll() is None, process.communicate()
-        os.kill(workers_of(process)[rank], signal.SIGKILL)
+        os.kill(int((numbers / str(rank)).read_text()), signal.SIGKILL)
         killed = time.monotonic()
         output, _ = process.communicate(timeout=120)
         assert time.monotonic() - killed < 30, output
@@ -313,7 +304,7 @@ def test_a_dying_process_ends_the_run_which_can_be_resumed(tmp_path):
         assert "lost contact with another one" in output
         assert f"--resume {tmp_path}" in output
         assert checkpoint.load(checkpoint.newest(tmp_path))["step"] >= 80 * logs
-        process = run_two("--resume", str(tmp_path), **(alone if rank == 0 else {}))
+        process = run_two("--resume", str(tmp_path), **{NUMBERS: str(numbers)})
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     parts(tmp_path, 1_440)
