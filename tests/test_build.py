@@ -138,7 +138,32 @@ def test_a_wheel_is_for_other_machines_too(machine, march, monkeypatch):
     assert "-march=native" in setup.cxx_flags({"MARINENAV_ARCH": "native"}, portable=True)
 
 
-BUILD_TWICE = """
+# Two sources that register operators by the C functions of torch, whose C++ headers take long.
+SOURCES = {
+    "registry.h": """
+extern "C" {
+struct Library;
+typedef void Kernel(unsigned long*, unsigned long, unsigned long);
+int aoti_torch_library_init_def(const char*, const char*, unsigned, Library**);
+int aoti_torch_library_init_impl(const char*, const char*, const char*, unsigned, Library**);
+int aoti_torch_library_def(Library*, const char*);
+int aoti_torch_library_impl(Library*, const char*, Kernel*);
+}
+inline void nothing(unsigned long*, unsigned long, unsigned long) {}
+inline int register_for(const char* device) {
+  Library* library;
+  aoti_torch_library_init_impl("marinenav", device, "", 1, &library);
+  return aoti_torch_library_impl(library, "step", nothing);
+}
+""",
+    "ops.cpp": """
+#include "registry.h"
+int define() {
+  Library* library;
+  aoti_torch_library_init_def("marinenav", "", 1, &library);
+  return aoti_torch_library_def(library, "step() -> ()");
+}
+const int defined = define(), on_cpu = register_for("CPU");
 extern "C" int vectors() {
 #ifdef __AVX2__
   return 3;
@@ -146,35 +171,82 @@ extern "C" int vectors() {
   return 2;
 #endif
 }
+""",
+    "ops_cuda.cu": """
+#include "registry.h"
+const int on_cuda = register_for("CUDA");
+""",
+}
+# What stands for nvcc takes a source for C++, and what the C++ compiler knows of the options.
+NVCC = """#!/bin/sh
+[ "$1" = --version ] && echo 'Cuda compilation tools, release 13.0, V13.0.0' && exit
+for option; do
+  shift
+  case $option in -I*|-c|-o|*.cu|*.o) set -- "$@" "$option" ;; esac
+done
+exec g++ -fPIC -x c++ "$@"
 """
-CALL = "import ctypes, sys, torch; print(ctypes.CDLL(sys.argv[1]).vectors())"
+# For a torch that is built for the CPU too.
+BUILD_FOR_CUDA = """
+import os, runpy, sys, torch
+torch.version.cuda = "13.0"
+from torch.utils import cpp_extension
+cpp_extension.CUDA_HOME = os.environ["CUDA_HOME"]
+sys.argv = ["setup.py", "--quiet", "build_ext", "--inplace"]
+runpy.run_path("setup.py", run_name="__main__")
+"""
+CALL = """
+import ctypes, sys, torch
+torch.ops.load_library(sys.argv[1])
+has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+found = [device for device in ("CPU", "CUDA") if has_kernel("marinenav::step", device)]
+print(*found, ctypes.CDLL(sys.argv[1]).vectors())
+"""
+
+
+def cuda_of_stubs(root: Path) -> Path:
+    """Lay out a toolkit whose compiler is g++ and whose libraries are empty."""
+    make_toolkit(root, "")
+    (root / "bin" / "nvcc").write_text(NVCC)
+    (root / "lib64").mkdir()
+    for name in ("cudart", "c10_cuda", "torch_cuda"):
+        library = str(root / "lib64" / f"lib{name}.so")
+        subprocess.run(["g++", "-shared", "-x", "c", os.devnull, "-o", library], check=True)
+    return root
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names two architectures of x86-64")
 def test_a_changed_variable_takes_effect_without_ninja(tmp_path):
-    """The record, too, is of the library that was built last."""
+    """On flags and on the half for CUDA; the record, too, is of what was built last."""
     shutil.copy(ROOT / "setup.py", tmp_path)
     for folder in setup.SHIPPED:
         (tmp_path / folder).symlink_to(ROOT / folder)
     package = tmp_path / "marinenav_env"
     (package / "csrc").mkdir(parents=True)
-    (package / "csrc" / "ops.cpp").write_text(BUILD_TWICE)
+    for name, text in SOURCES.items():
+        (package / "csrc" / name).write_text(text)
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("g++", "gcc", "cc", "c++", "as", "ld"):
         if shutil.which(name):
             (programs / name).symlink_to(shutil.which(name))
-    environ = {**os.environ, "PATH": str(programs), "NO_CUDA": "1"}
+    toolkit = cuda_of_stubs(tmp_path / "toolkit")
+    environ = {**os.environ, "PATH": str(programs), "CUDA_HOME": str(toolkit)}
+    environ["LD_LIBRARY_PATH"] = str(toolkit / "lib64")
     assert shutil.which("ninja", path=environ["PATH"]) is None
-    for version in ("2", "3"):
-        environ["MARINENAV_ARCH"] = f"x86-64-v{version}"
-        build = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
-        subprocess.run(build, cwd=tmp_path, env=environ, check=True, capture_output=True)
+    for variable, architecture, held in (
+        ("NO_CUDA", "x86-64-v2", "CPU 2"),
+        ("FORCE_CUDA", "x86-64-v3", "CPU CUDA 3"),
+    ):
+        own = {**environ, variable: "1", "MARINENAV_ARCH": architecture}
+        build = [sys.executable, "-c", BUILD_FOR_CUDA]
+        done = subprocess.run(build, cwd=tmp_path, env=own, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
         call = [sys.executable, "-c", CALL, str(package / "_ops.so")]
-        assert subprocess.check_output(call, text=True).strip() == version
+        assert subprocess.check_output(call, text=True, env=own).strip() == held
         record = json.loads((package / setup.BUILD_INFO).read_text())
-        assert record["cuda"] is False
-        assert f"-march=x86-64-v{version}" in record["cxx_flags"]
+        assert record["cuda"] is ("CUDA" in held)
+        assert f"-march={architecture}" in record["cxx_flags"]
 
 
 @pytest.fixture
