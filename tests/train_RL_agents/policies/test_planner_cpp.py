@@ -23,6 +23,8 @@ from train_RL_agents.policies.seal import checksum
 from train_RL_agents.policies.shield.acting import shield_agent
 
 EXAMPLE = ROOT / "docs" / "examples" / "planner_cpp"
+NO_SYMBOLS = ("-DCMAKE_CXX_FLAGS_DEBUG=-g0",)
+"""Those of torch's headers would take longer than all else of the compilation."""
 # torch advises against TorchScript, which deployed planners load.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
@@ -33,7 +35,7 @@ def planner() -> Path:
     folder = ROOT / "build" / f"planner_cpp-{torch.__version__}"
     prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
     for step in (
-        ("-S", EXAMPLE, "-B", folder, prefix, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-g0"),
+        ("-S", EXAMPLE, "-B", folder, prefix, "-DCMAKE_BUILD_TYPE=Debug", *NO_SYMBOLS),
         ("--build", folder),
     ):
         run_python(ROOT, "-m", "cmake", *step)
