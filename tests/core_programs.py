@@ -15,6 +15,8 @@ from marinenav_env.kernel import ops
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "test_core"
 INCLUDES = (ROOT / "marinenav_env" / "csrc", ROOT / "tests" / "csrc")
+NOT_INLINED = "-DMN_HD=inline"
+"""Functions as calls: without optimisation they run as fast so, and compile in half the time."""
 PARAMS = ops.describe("marine").pack(EnvConfig().named_numbers())
 
 

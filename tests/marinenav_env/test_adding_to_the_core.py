@@ -11,6 +11,7 @@ import torch
 
 from marinenav_env.config import EnvConfig
 from tests.conftest import ROOT, run_python
+from tests.core_programs import NOT_INLINED
 from tests.guides import copy_folders, follow
 
 
@@ -48,8 +49,8 @@ def motions(project, tmp_path_factory) -> dict[str, list]:
     program = tmp_path_factory.mktemp("program") / "guides"
     include = Path(torch.__file__).parent / "include"
     sources = project / "marinenav_env" / "csrc"
-    flags = ["-std=c++20", "-O0", "-w", "-ffp-contract=off", "-pthread", f"-I{sources}"]
-    flags += [f"-I{ROOT / 'tests' / 'csrc'}", f"-I{include}", "-fvisibility=hidden"]
+    flags = ["-std=c++20", "-O0", NOT_INLINED, "-w", "-ffp-contract=off", "-pthread"]
+    flags += [f"-I{sources}", f"-I{ROOT / 'tests' / 'csrc'}", f"-I{include}", "-fvisibility=hidden"]
     library = Path(torch.__file__).parent / "lib"
     command = [os.environ.get("CXX", "g++"), *flags, str(ROOT / "tests" / "csrc" / "guides.cpp")]
     link = [f"-L{library}", f"-Wl,-rpath,{library}", "-lc10"]

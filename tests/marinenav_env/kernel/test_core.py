@@ -14,12 +14,13 @@ import pytest
 from marinenav_env.config import EnvConfig
 from marinenav_env.kernel import ops
 from tests.conftest import load_file
-from tests.core_programs import PARAMS, ROOT, build, run
+from tests.core_programs import NOT_INLINED, PARAMS, ROOT, build, run
 from tests.marinenav_env.rollouts import rough
 
 PROGRAM = ROOT / "tests" / "csrc" / "test_core.cpp"
 SANITIZERS = "-fsanitize=address,undefined,float-cast-overflow"
-SANITIZED = ("-O0", "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
+PLAIN = ("-O0", NOT_INLINED)
+SANITIZED = (*PLAIN, "-g1", SANITIZERS, "-fno-sanitize-recover=all", "-march=native")
 
 
 def other_builds() -> dict[str, tuple[str, ...]]:
@@ -27,9 +28,9 @@ def other_builds() -> dict[str, tuple[str, ...]]:
     builds = {"operators": tuple(load_file(ROOT / "setup.py").cxx_flags(os.environ))}
     cpuinfo = Path("/proc/cpuinfo")
     if platform.machine() == "x86_64" and cpuinfo.exists():
-        builds["x86-64"] = ("-O0", "-g0", "-march=x86-64")
+        builds["x86-64"] = (*PLAIN, "-g0", "-march=x86-64")
         if " avx2 " in cpuinfo.read_text():
-            builds["x86-64-v3"] = ("-O0", "-g0", "-march=x86-64-v3")
+            builds["x86-64-v3"] = (*PLAIN, "-g0", "-march=x86-64-v3")
     return builds
 
 
