@@ -20,40 +20,49 @@ from tests.preloaded import preloaded, waiting_process
 ROOT = Path(__file__).resolve().parents[1]
 
 SLOW_TESTS = {
+    "test_cuda_host.py": "",
+    "train_RL_agents/policies/shield/test_deployed.py": (
+        "test_an_onnx test_evaluate_takes test_the_file"
+    ),
+    "train_RL_agents/agents/test_small_problems.py": "",
+    "test_cuda_objects.py": "",
+    "train_RL_agents/policies/test_planner_cpp.py": "",
+    "marinenav_env/kernel/test_core.py": "",
+    "train_RL_agents/training/test_fake_gpu.py": "",
+    "train_RL_agents/test_train.py": (
+        "test_a_finished test_a_resumed test_a_setting test_a_signal test_a_sweep "
+        "test_command_line_from test_sweep test_tensorboard"
+    ),
     "train_RL_agents/device/test_distributed.py": (
         "test_a_dying test_a_signal test_averages test_two"
     ),
-    "test_cuda_objects.py": "",
-    "test_cuda_host.py": "",
-    "train_RL_agents/run/test_resume.py": "",
-    "train_RL_agents/agents/test_small_problems.py": "",
-    "scripts/bench/test_bench.py": "TestCommandLine::test_record",
-    "train_RL_agents/test_train.py": (
-        "test_a_resumed test_a_setting test_a_signal test_a_sweep test_command_line_from "
-        "test_sweep test_tensorboard"
-    ),
-    "marinenav_env/kernel/test_core.py": "",
-    "train_RL_agents/policies/test_planner_cpp.py": "",
-    "test_build.py": "",
-    "train_RL_agents/training/test_fake_gpu.py": "",
-    "scripts/checks/test_fuzz.py": "test_a_short_form",
-    "train_RL_agents/agents/test_adding_an_agent.py": "",
-    "scripts/checks/test_run_check.py": "test_a_training_is test_a_training_that test_a_program",
-    "scripts/checks/test_kill_check.py": "test_kills",
-    "scripts/checks/test_gpu_check.py": "test_what_is_needed test_what_no_time",
+    "scripts/bench/test_bench.py": "TestCommandLine::test_every_task TestCommandLine::test_record",
     "test_goldens.py": "test_trained",
-    "scripts/bench/test_processes.py": "test_the_script",
-    "test_examples.py": "test_an_example",
-    "marinenav_env/test_adding_to_the_core.py": "test_names test_the_punt test_the_tow",
-    "scripts/checks/test_mutants.py": "test_a_mutant_is",
-    "test_makefile.py": "",
+    "train_RL_agents/run/test_resume.py": "",
     "train_RL_agents/policies/test_export.py": "test_the_published_planner",
-    "train_RL_agents/policies/shield/test_deployed.py": "test_the_file",
+    "scripts/checks/test_run_check.py": "test_a_training_is test_a_training_that test_a_program",
+    "train_RL_agents/training/test_trainer.py": "test_learning_changes",
     "train_RL_agents/policies/shield/test_promises.py": "test_a_million",
-    "train_RL_agents/run/test_ending.py": "test_a_run_outlives",
+    "train_RL_agents/agents/test_adding_an_agent.py": "",
+    "scripts/checks/test_fuzz.py": "test_a_short_form test_every_way",
+    "scripts/checks/test_gpu_check.py": "test_what_is_needed test_what_no_time",
+    "scripts/checks/test_kill_check.py": "test_kills",
+    "train_RL_agents/run/test_ending.py": "test_a_run_lives test_a_run_outlives",
+    "marinenav_env/test_adding_to_the_core.py": "test_names test_the_punt test_the_tow",
+    "scripts/test_make_pretrained.py": "test_the_risk_level",
+    "train_RL_agents/training/test_stages.py": "test_a_run_among",
+    "test_build.py": "",
+    "train_RL_agents/test_vessels.py": "test_train",
+    "train_RL_agents/test_icra2024.py": "test_train",
+    "scripts/checks/test_mutants.py": "test_a_mutant_is",
+    "train_RL_agents/evaluation/test_evaluation.py": "test_command_line",
+    "scripts/bench/test_processes.py": "test_the_script",
+    "train_RL_agents/evaluation/baselines/test_baselines.py": "test_success_is",
+    "scripts/checks/test_icra2024_check.py": "test_a_policy_plays",
+    "test_examples.py": "test_an_example",
     "train_RL_agents/run/test_checkpoint.py": "test_kill",
     "train_RL_agents/test_ranging.py": "test_train",
-    "train_RL_agents/test_vessels.py": "test_train",
+    "test_makefile.py": "",
 }
 """Files with tests that compile, train long or start processes, the longest files first, with
 beginnings of the tests' names, none for all; `make check` leaves them out. Every room has tests
