@@ -127,7 +127,7 @@ def test_a_setting_that_episode_files_lack_has_its_figure(tmp_path, override):
 
 def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):
     output = tmp_path / "sweep"
-    arguments = ["--seed", "0", "1", "--output", str(output), *SHORT, "total_steps=200"]
+    arguments = ["--seed", "0", "1", "--output", str(output), *SHORT, "total_steps=200", ONE_STAGE]
     assert train.main(arguments) == 0
     assert (output / "seed_1" / "evaluation.json").exists()
     assert (output / "success.png").stat().st_size > 0

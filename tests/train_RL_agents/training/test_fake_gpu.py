@@ -51,8 +51,10 @@ def teacher_of_no_file(monkeypatch):
     monkeypatch.setattr(imitation, "load_policy", fresh)
 
 
-@pytest.mark.parametrize("wanted", ["true", "false"])
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    ("agent", "wanted"),
+    [*((agent, "true") for agent in AGENTS), *((agent, "false") for agent in REPLAY_AGENTS)],
+)
 def test_an_iteration_and_its_log_stay_on_one_device(agent, wanted):
     overrides = [*SMALL, *prioritized(agent, wanted), "algorithm.autocast=true"]
     config, _, _ = load_config(agent=agent, overrides=overrides)
