@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from marinenav_env.envs.observation import Observation
 from tests.conftest import ROOT, run_python
 from tests.train_RL_agents.policy_samples import (
     OUTPUTS,
@@ -92,10 +93,12 @@ def test_the_shield_is_inside(planner, tmp_path, name):
     agent, config = load_policy(path)
     agent.double()
     observation = recorded_observation()
-    rows = len(observation.ego)
     expected = shield_agent(agent, config, ShieldConfig(margin_m=1.0), agent.act)(observation)
-    changed = (expected != agent.act(observation)).reshape(rows, -1).any(-1)
-    assert 0 < changed.sum() < rows
+    changed = (expected != agent.act(observation)).reshape(len(expected), -1).any(-1)
+    chosen = changed | (torch.arange(len(expected)) % 8 == 0)  # and some of the rest
+    assert 20 < changed.sum() < chosen.sum() - 20
+    observation = Observation(*(part[chosen] for part in observation))
+    expected, rows = expected[chosen], int(chosen.sum())
     others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
     found = planned(planner, file, [*observation, *others])
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-9)
