@@ -58,7 +58,7 @@ class Case:
         worlds: W.
         robots: of every world.
         buoys: of every world.
-        cores: vortex cores of every world.
+        vortices: of every world.
         min_distance_m: from start to goal [m].
         disturbances: one of `scripts.bench.disturbances.DISTURBANCES`.
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).

@@ -43,7 +43,7 @@ class DAgger(DeterministicActing):
     """Dataset aggregation; `batch.action` is what the teacher would do."""
 
     name = "DAgger"
-    imitates = True
+    learner = "imitation"
     Config: ClassVar[type[DAggerConfig]] = DAggerConfig
     config: DAggerConfig
 

@@ -82,7 +82,7 @@ class PPO(DeterministicActing):
     """Proximal policy optimisation; the actor's action is the mean of those that it draws."""
 
     name = "PPO"
-    on_policy = True
+    learner = "on_policy"
     Config: ClassVar[type[PPOConfig]] = PPOConfig
     config: PPOConfig
 
