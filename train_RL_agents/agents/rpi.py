@@ -53,7 +53,7 @@ class RPIConfig(AgentConfig):
     """Factor of the published widths of the critic's layers; `widening` is that of the actor."""
     actor_learning_rate: float = setting(3e-4, unit="-", source=TRIALS, low=0.0)
     """Adam's rate for the actor."""
-    anchor: float = setting(0.1, unit="scaled return", source=TRIALS, low=0.0)
+    anchor: float = setting(0.2, unit="scaled return", source=TRIALS, low=0.0)
     """Price of the squared distance of an action to what the followed policy does."""
     settling_updates: int = setting(400, unit="updates", source=TRIALS, low=0)
     """At the start of a run, in which only the critic learns."""
