@@ -91,17 +91,6 @@ class State:
         """Return the tensors that change by name."""
         return {t.name: self._tensors[t.name] for t in self.spec.state}
 
-    def take(self, other: State, worlds: Tensor) -> None:
-        """Copy worlds of another state of the same environment, all but the statistics.
-
-        Args:
-            other: the state to copy from; it may have another number of worlds.
-            worlds: [N] int64, which of its worlds become the first N of this one.
-        """
-        for name, tensor in self.named().items():
-            if name != "stats":
-                tensor[..., : len(worlds)] = other.named()[name].index_select(-1, worlds)
-
     def field(self, tensor: str, name: str) -> Tensor:
         """View a field of a tensor: [..., stride]."""
         return self._tensors[tensor][self.spec.fields(tensor).index(name)]

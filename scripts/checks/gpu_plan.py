@@ -64,10 +64,7 @@ TRAIN = (
     " total_steps=100000 updates.samples_per_insert=0.25 updates.batch_size=1024"
     " log.interval_steps=20000 evaluation.final_episodes=10"
 )
-OWN = {
-    "PPO": " algorithm.turns=7 algorithm.settling_rounds=1",
-    "RPI": " algorithm.horizon=8 algorithm.tried=4 algorithm.settling_updates=1",
-}
+OWN = {"PPO": " algorithm.turns=7 algorithm.settling_rounds=1"}
 """Settings with which a short training does all that a long one does."""
 BENCH = "{python} scripts/bench.py --device cuda --modes"
 STEP = (

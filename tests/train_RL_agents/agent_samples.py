@@ -85,11 +85,9 @@ def random_fresh_batch(agent: Agent, size: int) -> FreshBatch:
 
 def random_batch(agent: Agent, size: int) -> Any:
     """Return a batch `[size]` that `agent` can learn from."""
-    if agent.learner == "on_policy":
+    if agent.on_policy:
         return random_fresh_batch(agent, size)
-    if agent.learner == "branching":  # actions tried, and their returns
-        action = 2.0 * torch.rand(size, agent.config.tried, agent.actions + 1) - 1.0
-    elif agent.discrete:
+    if agent.discrete:
         action = torch.randint(0, agent.actions, (size,))
     else:
         action = 2.0 * torch.rand(size, agent.actions) - 1.0
@@ -113,6 +111,6 @@ def make_agent(name: str, *, spec: EnvSpec | None = None, **settings: object) ->
     kind = AGENTS[name]
     config = kind.Config(**{"autocast": False, "acting_average": 0.0, **settings})
     agent = kind(config, spec or spec_for(name))
-    if agent.learner in ("on_policy", "branching"):
-        agent.settled.fill_(1.0)  # as some time after the start: the actor learns too
+    if agent.on_policy:
+        agent.settled.fill_(1.0)  # as after its first rounds: the actor learns too
     return agent

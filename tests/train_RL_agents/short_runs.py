@@ -31,28 +31,19 @@ TINY = [*SHORT, "total_steps=12", ONE_STAGE]
 SMALL = ["worlds=6", "updates.batch_size=32", "replay.capacity=3000", "env.episode.max_steps=15"]
 SMALL += ["updates.warmup_transitions=0"]
 """Settings of a learner alone."""
-BRANCHES = ["algorithm.tried=3", "algorithm.hold=1", "algorithm.horizon=2"]
-BRANCHES += ["algorithm.critic_widening=1", "algorithm.settling_updates=0"]
-"""Few and short ones, of an agent that tries actions in copies of the simulator."""
 CPU = torch.device("cpu")
 
 
 def every_decision(agent):
     """Return settings with which an agent learns after each decision of all worlds."""
     rounds = ["algorithm.turns=1", "algorithm.settling_rounds=0"]
-    return {"on_policy": rounds, "branching": BRANCHES}.get(AGENTS[agent].learner, [])
+    return rounds if AGENTS[agent].on_policy else []
 
 
 def short_rounds(agent):
     """Return settings with which an agent learns in a short run, its actor from early on."""
     rounds = ["algorithm.turns=9", "algorithm.settling_rounds=1"]
-    return {"on_policy": rounds, "branching": BRANCHES}.get(AGENTS[agent].learner, [])
-
-
-def as_on_a_gpu(learner):
-    """Let branches ask the policy for every robot, as they do on a GPU; others are left alone."""
-    if hasattr(learner, "branches"):
-        learner.branches.asks_all = True
+    return rounds if AGENTS[agent].on_policy else []
 
 
 class Silent(Processes):

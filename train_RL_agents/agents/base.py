@@ -49,7 +49,8 @@ class Agent(nn.Module, abc.ABC):
 
     name: str
     discrete: ClassVar[bool]
-    learner: ClassVar[str] = "replay"  # what collects for it: of `training.trainer.LEARNERS`
+    on_policy: ClassVar[bool] = False  # learns from fresh decisions, not from a replay
+    imitates: ClassVar[bool] = False  # its replay keeps what a teacher would do
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
     actor_outputs: ClassVar[dict[str, str]] = {
         "action": "action in (-1, 1), as `actions` describes it"

@@ -43,7 +43,7 @@ class DAgger(DeterministicActing):
     """Dataset aggregation; `batch.action` is what the teacher would do."""
 
     name = "DAgger"
-    learner = "imitation"
+    imitates = True
     Config: ClassVar[type[DAggerConfig]] = DAggerConfig
     config: DAggerConfig
 

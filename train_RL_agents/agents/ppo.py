@@ -82,7 +82,7 @@ class PPO(DeterministicActing):
     """Proximal policy optimisation; the actor's action is the mean of those that it draws."""
 
     name = "PPO"
-    learner = "on_policy"
+    on_policy = True
     Config: ClassVar[type[PPOConfig]] = PPOConfig
     config: PPOConfig
 

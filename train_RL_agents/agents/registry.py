@@ -10,12 +10,11 @@ from train_RL_agents.agents.dqn import DQN
 from train_RL_agents.agents.iqn import IQN
 from train_RL_agents.agents.ppo import PPO
 from train_RL_agents.agents.rainbow import Rainbow
-from train_RL_agents.agents.rpi import RPI
 from train_RL_agents.agents.sac import SAC
 
 REPLAY_AGENTS: dict[str, type[Agent]] = {
     agent.name: agent for agent in (ACIQN, IQN, DQN, Rainbow, DDPG, SAC)
 }
 """Those that learn from a replay of what they did."""
-AGENTS: dict[str, type[Agent]] = REPLAY_AGENTS | {agent.name: agent for agent in (PPO, DAgger, RPI)}
+AGENTS: dict[str, type[Agent]] = {**REPLAY_AGENTS, PPO.name: PPO, DAgger.name: DAgger}
 """All of them."""

@@ -126,8 +126,7 @@ def _merged(
     base = [] if any(map(_is_complete, layers)) else _task_layers(task, name)
     own = [_read(_agent_file(name))]
     # What a task needs comes first, but PPO's sizes suit the marine tasks: others keep theirs.
-    first = AGENTS[name].learner == "on_policy"
-    layers = [*own, *base, *layers] if first else [*base, *own, *layers]
+    layers = [*own, *base, *layers] if AGENTS[name].on_policy else [*base, *own, *layers]
     _check_sections(layers)
     values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
     values |= {"agent": name, "task": task}

@@ -280,7 +280,7 @@ class TrainConfig(Settings):
                 f"and a fringe {fringe:g} m larger; lower them, or give "
                 f"env.scenario.clear_radius {needed:.2f} or more",
             )
-        if AGENTS[self.agent].learner == "on_policy":
+        if AGENTS[self.agent].on_policy:
             self._check_rounds()
         else:
             self._check_replay()

@@ -29,7 +29,6 @@ from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.provenance import EVALUATION
 from train_RL_agents.run.saved import SavedRun
-from train_RL_agents.training.branching import BranchingLearner
 from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.imitation import ImitationLearner
@@ -393,15 +392,9 @@ class TorchRLTrainer:
         )
 
 
-LEARNERS: dict[str, type[Learner]] = {
-    "replay": ReplayLearner,
-    "imitation": ImitationLearner,
-    "branching": BranchingLearner,
-    "on_policy": OnPolicyLearner,
-}
-"""By the name that an agent gives its kind."""
-
-
 def make_learner(config: TrainConfig, device: torch.device, processes: Processes) -> Learner:
     """Return the learner of an algorithm's kind; arguments and errors as those of `Learner`."""
-    return LEARNERS[AGENTS[config.agent].learner](config, device, processes)
+    agent = AGENTS[config.agent]
+    kind: type[Learner] = ImitationLearner if agent.imitates else ReplayLearner
+    kind = OnPolicyLearner if agent.on_policy else kind
+    return kind(config, device, processes)

@@ -59,7 +59,7 @@ def test_the_agent_learns(name):
     torch.manual_seed(SEEDS.get(name, 0))
     agent, problem = with_its_problem(name)
     goal = GOALS[problem]
-    if agent.learner == "on_policy":
+    if agent.on_policy:
         assert learn_fresh(problem, agent, goal) >= goal
     else:
         assert learn(problem, agent, PLANS[problem], goal) >= goal

@@ -202,7 +202,6 @@ import torch
 from pathlib import Path
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
-from tests.train_RL_agents.short_runs import every_decision
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.training.trainer import TorchRLTrainer
@@ -210,7 +209,8 @@ folder, agents, *settings = sys.argv[1:]
 episodes.DECISION_LIMIT = 50
 processes = Processes.join()
 for agent in agents.split():
-    config, _, _ = load_config(agent=agent, overrides=[*settings, *every_decision(agent)])
+    own = ["algorithm.turns=6"] if AGENTS[agent].on_policy else []
+    config, _, _ = load_config(agent=agent, overrides=[*settings, *own])
     TorchRLTrainer(config, Path(folder) / agent, torch.device("cpu"), processes).train()
 processes.leave()
 """

@@ -49,16 +49,15 @@ def test_captured_steps_do_what_eager_ones_do(agent, processes):
     eager = trained(agent, processes, compiled=False)
     with recorded_graphs() as graphs:
         captured = trained(agent, processes, compiled=True)
-    judged = 2 if AGENTS[agent].learner == "on_policy" else 0  # what was collected
-    # Two orders of the buffers, for what is judged too, and the update.
-    assert len(graphs) == 2 + processes.size + judged
+    judged = 2 if AGENTS[agent].on_policy else 0  # what was collected, in two orders of buffers
+    assert len(graphs) == 2 + processes.size + judged  # two orders of buffers, and the update
     assert all(len(graph.calls) > 10 for graph in graphs)
     assert_same(captured.agent.training_state(), eager.agent.training_state())
     assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
 
 
 OPERATORS = {"AC-IQN": 620, "IQN": 425, "DQN": 320, "Rainbow": 785, "DDPG": 480, "SAC": 765}
-OPERATORS |= {"PPO": 340, "DAgger": 2600, "RPI": 700}
+OPERATORS |= {"PPO": 340, "DAgger": 2600}
 """Most operators of an update, its backward passes and optimizers included, in float32; of DAgger
 those of a decision are more, since the teacher's shield looks ahead."""
 

@@ -7,7 +7,7 @@ import torch
 
 from tests.host_reads import HostReadError, no_host_reads
 from tests.recorded_graphs import recorded_graphs
-from tests.train_RL_agents.short_runs import SMALL, Silent, as_on_a_gpu, every_decision, packed_log
+from tests.train_RL_agents.short_runs import SMALL, Silent, every_decision, packed_log
 from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.config.files import load_config
@@ -32,7 +32,6 @@ def learner(device="cpu", agent="AC-IQN", *overrides):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_iteration_and_its_log_read_nothing_on_the_host(device, agent):
     made = learner(device, agent)
-    as_on_a_gpu(made)
     curriculum = Curriculum(made.config.curriculum, 1000)
     for _ in range(20):
         made.collect()
@@ -252,7 +251,7 @@ def test_captured_steps_do_what_eager_ones_do(settings, device):
             assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
             learners[compiled] = made
     eager, captured = learners[False], learners[True]
-    if AGENTS[agent].learner != "on_policy":
+    if not AGENTS[agent].on_policy:
         assert torch.equal(captured.replay.position, eager.replay.position)
     torch.testing.assert_close(
         captured.env.state.robot, eager.env.state.robot, rtol=1e-3, atol=1e-2

@@ -4,13 +4,7 @@ import pytest
 import torch
 
 from tests.host_reads import no_host_reads
-from tests.train_RL_agents.short_runs import (
-    StopAt,
-    as_on_a_gpu,
-    assert_same,
-    every_decision,
-    trainer,
-)
+from tests.train_RL_agents.short_runs import StopAt, assert_same, every_decision, trainer
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
@@ -93,7 +87,6 @@ def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, devic
     overrides += every_decision(agent)
     run = trainer(tmp_path, *overrides, agent=agent, device=torch.device(device))
     run.receiver = AnalysisReceiver(tmp_path)
-    as_on_a_gpu(run.learner)
     run.learner.start(run._stages())
     for _ in range(12):
         run.iterate()
