@@ -8,6 +8,7 @@ import torch
 from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from tests.marinenav_env.rollouts import decide
 
 PAIR = Stage(robots=2, vortices=0, buoys=1, min_distance_m=20.0)
 WORLDS = 2048
@@ -34,10 +35,9 @@ def pair(device: str, **values) -> MarineNavEnv:
 
 def seen(env: MarineNavEnv, decisions: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     """Objects and mask of the first vessels after some decisions without thrust."""
-    out = env.make_buffers()
     action = torch.zeros(WORLDS, 2, 2, dtype=torch.float64, device=env.device)
     for _ in range(decisions):
-        env.step_into(action, out, out)
+        out = decide(env, action)
     return out.obs.objects[:, 0].cpu(), out.obs.mask[:, 0].cpu()
 
 
