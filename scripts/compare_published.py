@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marinenav_env.fields import ConfigError
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.policies.comparison import ComparisonError, comparison_table
 
 REFERENCE = Path(__file__).resolve().parents[1] / "tests" / "reference"
@@ -26,6 +26,7 @@ FIGURES = {
 }
 
 
+@tells(ComparisonError, ConfigError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return 1 if a file cannot be compared."""
     parser = Parser(description=__doc__.partition("\n")[0])
@@ -47,14 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="compare with this published algorithm (default: its own)",
     )
     options = parser.parse_args(arguments)
-    try:
-        tables = [
-            (path, comparison_table(path, FIGURES, options.task, options.against))
-            for path in options.evaluations
-        ]
-    except (ComparisonError, ConfigError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    tables = [
+        (path, comparison_table(path, FIGURES, options.task, options.against))
+        for path in options.evaluations
+    ]
     for path, text in tables:
         print(f"{path}\n\n{text}\n")
     return 0

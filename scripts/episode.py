@@ -21,7 +21,7 @@ from marinenav_env.episodes.replay import check
 from scripts.episodes.plot import PLOT, define_plot, plot
 from scripts.episodes.record import RECORD, define_record, record
 from train_RL_agents.commands.options import split_settings
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.evaluation.recorded import score_recorded
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
@@ -50,23 +50,17 @@ def define_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+@tells(ValueError, status=2)
 def replay(options: argparse.Namespace) -> int:
     """Replay the files and print the deviations."""
-    try:
-        episodes = [read_episode(file) for file in options.files]
-        names = [episode.name for episode in episodes]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise ValueError(
-                f"files {sorted(twice)} are named twice: give files of different names"
-            )
-        found = {
-            episode.name: check(episode, DTYPES[options.dtype], options.device)
-            for episode in episodes
-        }
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    episodes = [read_episode(file) for file in options.files]
+    names = [episode.name for episode in episodes]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"files {sorted(twice)} are named twice: give files of different names")
+    found = {
+        episode.name: check(episode, DTYPES[options.dtype], options.device) for episode in episodes
+    }
     overall = Deviations.worst(list(found.values()))
     if not options.json:
         print_table(found, overall)
@@ -128,16 +122,13 @@ def define_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="episode file (published format)")
 
 
+@tells(ValueError, status=2)
 def score(options: argparse.Namespace) -> int:
     """Score the files and print the numbers."""
-    try:
-        episodes = [read_episode(file) for file in options.files]
-        for episode in episodes:
-            check_first_task(episode)
-        numbers = score_recorded([tracks_of(episode) for episode in episodes])
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    episodes = [read_episode(file) for file in options.files]
+    for episode in episodes:
+        check_first_task(episode)
+    numbers = score_recorded([tracks_of(episode) for episode in episodes])
     print(json.dumps(numbers, indent=1, allow_nan=False))
     return 0
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import plain
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
@@ -212,6 +212,7 @@ def elapsed_at(step: int, file: Path) -> float | None:
     return None
 
 
+@tells(CheckpointError, ValueError, OSError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the folder as the command line says.
 
@@ -222,11 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0, or 1 if the run or the output is of no use.
     """
     options = parse(arguments)
-    try:
-        make(options, Console())
-    except (CheckpointError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    make(options, Console())
     size = sum(file.stat().st_size for file in options.output.iterdir())
     print(f"{options.output}: {size / 1000:.0f} kB")
     return 0

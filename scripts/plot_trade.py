@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from marinenav_env.render.figures import save_figure
 from scripts.plot_training import FIGURES, check_output
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.metrics.curves import COLOURS
 
 CLASSES = ("HO", "GW", "SO")
@@ -110,6 +110,7 @@ def plot(points: Sequence[Point]) -> Figure:
     return figure
 
 
+@tells(ValueError, status=2)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Draw the policies named on the command line; return the exit status: 0, or 2 for no use."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -120,12 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--output", type=Path, required=True, help=f"write this figure: {' '.join(FIGURES)}"
     )
     options = parser.parse_args(arguments)
-    try:
-        check_output(options.output, FIGURES)
-        points = [point_of(folder) for folder in options.folders]
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    check_output(options.output, FIGURES)
+    points = [point_of(folder) for folder in options.folders]
     save_figure(plot(points), options.output, dpi=150)
     print(options.output)
     return 0

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marinenav_env.render.figures import save_figure
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.metrics.curves import AXES, plot_runs, read_run
 
 FIGURES = (".png", ".pdf", ".svg")
 
 
+@tells(ValueError, status=2)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Draw the runs named on the command line, and say where the figure is.
 
@@ -40,19 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--labels", nargs="+", help="name the runs so in the legend, one name each")
     parser.add_argument("--dpi", type=int, default=150, help="draw so many pixels per inch")
     options = parser.parse_args(arguments)
-    try:
-        check_output(options.output, FIGURES)
-        if options.labels and len(options.labels) != len(options.runs):
-            raise ValueError(
-                f"--labels has {len(options.labels)} names for {len(options.runs)} runs: "
-                "give one each"
-            )
-        labels = options.labels or [folder.name for folder in options.runs]
-        runs = [read_run(folder, label) for folder, label in zip(options.runs, labels, strict=True)]
-        save_figure(plot_runs(runs, options.x), options.output, options.dpi)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    check_output(options.output, FIGURES)
+    if options.labels and len(options.labels) != len(options.runs):
+        raise ValueError(
+            f"--labels has {len(options.labels)} names for {len(options.runs)} runs: give one each"
+        )
+    labels = options.labels or [folder.name for folder in options.runs]
+    runs = [read_run(folder, label) for folder, label in zip(options.runs, labels, strict=True)]
+    save_figure(plot_runs(runs, options.x), options.output, options.dpi)
     print(options.output)
     return 0
 

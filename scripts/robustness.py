@@ -22,7 +22,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
 from train_RL_agents.commands.evaluation import evaluate
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -169,6 +169,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
+@tells(CheckpointError, ValueError, OSError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all policies; the record grows row by row. Return 1 if one cannot be evaluated."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -181,19 +182,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "calm": {quantity.name: quantity.calm for quantity in chosen(options.quantities)},
     }
     rows: list[dict[str, Any]] = []
-    try:
-        for path in options.checkpoint:
-            for row in measure(options, path):
-                rows.append(row)
-                what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
-                time = row["mean_time_s"]
-                print(
-                    f"{row['policy']}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s"
-                )
-                write_json(options.json, {**record, "rows": rows})
-    except (CheckpointError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    for path in options.checkpoint:
+        for row in measure(options, path):
+            rows.append(row)
+            what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
+            time = row["mean_time_s"]
+            print(f"{row['policy']}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s")
+            write_json(options.json, {**record, "rows": rows})
     return 0
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.stepper import Stepper
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
 from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.config.files import load_config
@@ -69,12 +70,11 @@ def rollout(worlds: int, steps: int, dtype: torch.dtype, *, discrete: bool = Fal
         stack_k=2,
     )
     env.set_stage(torch.arange(worlds) % 2)
-    now, following = env.make_buffers(), env.make_buffers()
-    env.reset_into(now)
+    stepper = Stepper(env)
+    now = stepper.reset()
     for step in range(steps):
-        env.step_into(actions(env, step), now, following)
-        env.reset_into(following, following.done)
-        now, following = following, now
+        stepper.step(actions(env, step))
+        now = stepper.advance()
     state = env.state
     changing = (state.robot, state.status, state.buoy, state.vortex, state.world, state.outcome)
     return digest([*changing, state.stats, *now.obs, now.reward])

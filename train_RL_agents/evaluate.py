@@ -17,7 +17,7 @@ from train_RL_agents.commands.evaluation import (
     evaluate_against,
 )
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, split_settings
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.figures import draw_trajectories
@@ -131,37 +131,34 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return namespace
 
 
+@tells(CheckpointError, ValueError, OSError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
-    try:
-        console = Console()
-        if parsed.report:
-            # Here, as in `evaluation.figures`: most evaluations write none.
-            from train_RL_agents.evaluation.report import page
+    console = Console()
+    if parsed.report:
+        # Here, as in `evaluation.figures`: most evaluations write none.
+        from train_RL_agents.evaluation.report import page
 
-            page.check_folder(Path(parsed.report))
-            more = page.read_records(*(getattr(parsed, f"report_{name}") for name in RECORDS))
-        check_together(parsed)
-        policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
-        first = policies[0]
-        tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]
-        if parsed.figure:
-            draw_trajectories(
-                first.agent, first.config, parsed.seed, Path(parsed.figure), act=first.act
-            )
-        if parsed.against:
-            tables[0]["against"] = evaluate_against(parsed, first, console)
-        if parsed.json:
-            named = zip(parsed.checkpoint, tables, strict=True)
-            several = {"policies": [{"checkpoint": path, **table} for path, table in named]}
-            write_json(Path(parsed.json), tables[0] if len(tables) == 1 else several)
-        if parsed.report:
-            facts = {"seed": parsed.seed, "device": choose_device(parsed.device), "more": more}
-            print(page.write_report(Path(parsed.report), policies, **facts))
-    except (CheckpointError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        page.check_folder(Path(parsed.report))
+        more = page.read_records(*(getattr(parsed, f"report_{name}") for name in RECORDS))
+    check_together(parsed)
+    policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
+    first = policies[0]
+    tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]
+    if parsed.figure:
+        draw_trajectories(
+            first.agent, first.config, parsed.seed, Path(parsed.figure), act=first.act
+        )
+    if parsed.against:
+        tables[0]["against"] = evaluate_against(parsed, first, console)
+    if parsed.json:
+        named = zip(parsed.checkpoint, tables, strict=True)
+        several = {"policies": [{"checkpoint": path, **table} for path, table in named]}
+        write_json(Path(parsed.json), tables[0] if len(tables) == 1 else several)
+    if parsed.report:
+        facts = {"seed": parsed.seed, "device": choose_device(parsed.device), "more": more}
+        print(page.write_report(Path(parsed.report), policies, **facts))
     return 0
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import write_atomically
 from train_RL_agents.agents.shield_settings import ShieldConfig
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.formats import FORMATS, Format
@@ -175,18 +175,15 @@ def default_output(checkpoint: Path, form: Format) -> Path:
     return checkpoint.with_name(checkpoint.stem + form.suffix)
 
 
+@tells(CheckpointError, ExportError, ConfigError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     form = FORMATS[parsed.format]
     output = parsed.output or default_output(parsed.checkpoint, form)
-    try:
-        shield = read_shield(parsed.shield)
-        policy, deviation = export(parsed.checkpoint, form, output, shield)
-        digest = checksum(output.read_bytes())
-    except (CheckpointError, ExportError, ConfigError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    shield = read_shield(parsed.shield)
+    policy, deviation = export(parsed.checkpoint, form, output, shield)
+    digest = checksum(output.read_bytes())
     print(
         f"{output}: {policy.agent.name}, {'' if shield is None else 'shielded, '}"
         f"{parsed.format}, off by at most {deviation:.1e} from "

@@ -153,6 +153,10 @@ class ClassicEnv(KernelEnv):
     units: ClassVar[tuple[str, ...]]
     magnitudes: ClassVar[tuple[float, ...]]
     """Typical ones of the observation's features."""
+    action_words: ClassVar[Mapping[str, str]]
+    """What an exported file says of an action."""
+    action_numbers: ClassVar[Mapping[str, str]] = {}
+    """Numbers it gives besides: its names, and fields of the physics."""
 
     def __init__(
         self,
@@ -203,13 +207,9 @@ class ClassicEnv(KernelEnv):
         features = Features(state.fields, cls.units, cls.magnitudes)
         takes_index = kernel.discrete > 0
         size = kernel.discrete if takes_index else kernel.continuous
-        action = ActionSpec(takes_index, size, cls.action_meaning(config.physics))
+        numbers = {name: getattr(config.physics, key) for name, key in cls.action_numbers.items()}
+        action = ActionSpec(takes_index, size, {**numbers, **cls.action_words})
         return EnvSpec(FlatSpec(features, stack_k), action)
-
-    @staticmethod
-    def action_meaning(physics: Any) -> Mapping[str, Any]:
-        """Return what an exported file says of an action, from the physics."""
-        raise NotImplementedError
 
     @staticmethod
     def labels_of(stages: Sequence[Stage]) -> list[str]:
@@ -227,11 +227,8 @@ class CartPoleEnv(ClassicEnv):
     return_range = (0.0, 500.0)
     units = ("m", "m/s", "rad", "rad/s")
     magnitudes = (2.4, 2.0, 0.2, 2.0)
-
-    @staticmethod
-    def action_meaning(physics: Any) -> Mapping[str, Any]:
-        """See the base class."""
-        return {"decision_s": physics.dt, "index": "0 pushes left, 1 right"}
+    action_words: ClassVar = {"index": "0 pushes left, 1 right"}
+    action_numbers: ClassVar = {"decision_s": "dt"}
 
 
 class PendulumEnv(ClassicEnv):
@@ -244,11 +241,8 @@ class PendulumEnv(ClassicEnv):
     return_range = (-2000.0, 0.0)
     units = ("-", "-", "rad/s")
     magnitudes = (1.0, 1.0, 4.0)
-
-    @staticmethod
-    def action_meaning(physics: Any) -> Mapping[str, Any]:
-        """See the base class."""
-        return {"decision_s": physics.dt, "order": "torque", "largest_n_m": physics.max_torque}
+    action_words: ClassVar = {"order": "torque"}
+    action_numbers: ClassVar = {"decision_s": "dt", "largest_n_m": "max_torque"}
 
 
 class MountainCarEnv(ClassicEnv):
@@ -261,11 +255,7 @@ class MountainCarEnv(ClassicEnv):
     return_range = (-200.0, 0.0)
     units = ("-", "1/decision")
     magnitudes = (1.0, 0.05)
-
-    @staticmethod
-    def action_meaning(physics: Any) -> Mapping[str, Any]:
-        """See the base class."""
-        return {"index": "0 accelerates left, 1 not, 2 right"}
+    action_words: ClassVar = {"index": "0 accelerates left, 1 not, 2 right"}
 
 
 class MountainCarContinuousEnv(ClassicEnv):
@@ -278,11 +268,8 @@ class MountainCarContinuousEnv(ClassicEnv):
     return_range = (-100.0, 100.0)
     units = ("-", "1/decision")
     magnitudes = (1.0, 0.05)
-
-    @staticmethod
-    def action_meaning(physics: Any) -> Mapping[str, Any]:
-        """See the base class."""
-        return {"order": "acceleration", "largest": physics.power}
+    action_words: ClassVar = {"order": "acceleration"}
+    action_numbers: ClassVar = {"largest": "power"}
 
 
 CLASSIC: tuple[type[ClassicEnv], ...] = (

@@ -18,25 +18,25 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from marinenav_env.files import write_atomically
-from marinenav_env.render.chart import (
+from marinenav_env.render.chart import EAST_LABEL, NORTH_LABEL, draw_map
+from marinenav_env.render.geometry import End, Scene
+from marinenav_env.render.ink import (
     BUOY_EDGE,
     BUOY_FILL,
     COLLISION_INK,
     CURRENT_INK,
-    EAST_LABEL,
-    NORTH_LABEL,
     ROBOT_COLOURS,
     TEXT_INK,
+    colour_of,
+)
+from marinenav_env.render.marks import (
     Hull,
     add_hulls,
     add_track,
-    colour_of,
     draw_collision,
-    draw_map,
     draw_start,
     draw_tracks,
 )
-from marinenav_env.render.geometry import End, Scene
 
 FIGURE_INCHES = (9.2, 7.1)
 """Size of the figure of one episode."""

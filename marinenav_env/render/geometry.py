@@ -141,6 +141,12 @@ def to_map(points: Any) -> Any:
     return np.asarray(points)[..., ::-1]
 
 
+def to_point(position: Any) -> tuple[float, float]:
+    """Return the drawing coordinates of one world point [2], as a pair."""
+    x, y = position
+    return float(y), float(x)
+
+
 def hull_polygons(length: float, width: float) -> tuple[np.ndarray, ...]:
     """Return the outline of a catamaran like the WAM-V in body coordinates.
 

@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from marinenav_env.files import write_json
 from scripts.bench.table import FILE_WIDTH
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 
 KIND = (
     *("mode", "task", "agent", "shield", "worlds", "robots", "buoys", "vortices"),
@@ -144,6 +144,7 @@ def compared(
     return rows
 
 
+@tells(RuntimeError, ValueError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, and write the record after every round.
 
@@ -154,16 +155,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     rows: list[dict[str, Any]] = []
     checkouts = list(zip((options.before, options.after), records, strict=True))
-    try:
-        for turn in tqdm(range(options.rounds), unit="round", disable=None):
-            for checkout, of in checkouts if turn % 2 == 0 else reversed(checkouts):
-                of.append(measure(checkout, options.options))
-            rows = compared(*records)
-            if options.json:
-                write_json(options.json, {**head_of(*records, options.options), "rows": rows})
-    except (RuntimeError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    for turn in tqdm(range(options.rounds), unit="round", disable=None):
+        for checkout, of in checkouts if turn % 2 == 0 else reversed(checkouts):
+            of.append(measure(checkout, options.options))
+        rows = compared(*records)
+        if options.json:
+            write_json(options.json, {**head_of(*records, options.options), "rows": rows})
     print_rows(rows, options.rounds)
     return 0
 

@@ -38,6 +38,7 @@ from scripts.bench.modes import (
 from scripts.bench.options import efforts, parse
 from scripts.bench.table import FILE_WIDTH, print_record
 from scripts.bench.training import measure_training
+from train_RL_agents.commands.parser import tells
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -190,23 +191,20 @@ def complaints(
     return found
 
 
+@tells(ValueError, CheckpointError, status=2)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; return the exit status."""
     options = parse(arguments, description=__doc__)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     keep_freed_memory()  # as train.py does
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
-    try:
-        device = check_device(options.device)
-        if options.json is not None and not options.json.parent.is_dir():
-            raise ValueError(f"--json {options.json}: the folder is missing, make it")
-        if options.threads is not None:
-            torch.set_num_threads(options.threads)
-        torch.manual_seed(0)
-        record = measure(options, device, lambda record: write_record(options.json, record))
-    except (ValueError, CheckpointError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    device = check_device(options.device)
+    if options.json is not None and not options.json.parent.is_dir():
+        raise ValueError(f"--json {options.json}: the folder is missing, make it")
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    record = measure(options, device, lambda record: write_record(options.json, record))
     title = f"{options.device}, {options.robots} robots, {options.buoys} buoys"
     print_record(console, record, title)
     wrong = complaints(record["rows"], options.max_mem_delta, options.min_rate)

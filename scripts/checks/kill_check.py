@@ -100,11 +100,11 @@ def begin(arguments: Sequence[str], log: Path) -> int:
         os._exit(status)
 
 
-def arguments_for(agent: str, folder: Path) -> list[str]:
-    """Return the command line that starts a run, or resumes it once it has begun."""
+def arguments_for(agent: str, folder: Path, *more: str) -> list[str]:
+    """Return the command line that starts a run (with more settings), or resumes a begun one."""
     if (folder / RUN).exists():
         return ["--resume", str(folder)]
-    return ["--agent", agent, "--output", str(folder), *SETTINGS]
+    return ["--agent", agent, "--output", str(folder), *SETTINGS, *more]
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -112,19 +112,18 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted((folder / "checkpoints").glob("step_*.pt"))
 
 
-def undisturbed(agent: str, folder: Path) -> float:
-    """Train once without a kill; return the seconds until it was complete.
+def undisturbed(agent: str, folder: Path, *more: str) -> float:
+    """Train once without a kill, with more settings; return how long that takes [s].
 
     Raises:
         RuntimeError: the training failed.
     """
     begun = time.monotonic()
     log = folder.with_suffix(".log")
-    _, status = os.waitpid(begin(arguments_for(agent, folder), log), 0)
+    _, status = os.waitpid(begin(arguments_for(agent, folder, *more), log), 0)
     if status != 0:
         raise RuntimeError(f"training {agent} failed:\n{log.read_text()[-2000:]}")
-    drawing = time.time() - (folder / EVALUATION).stat().st_mtime
-    return time.monotonic() - begun - drawing
+    return time.monotonic() - begun
 
 
 def outcome(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -184,6 +183,7 @@ def check(agent: str, kills: int, folder: Path, random_moments: random.Random) -
     """Kill trainings of one agent ``kills`` times, resuming after each; the last run ends."""
     tally, reference, run = Tally(agent), folder / "undisturbed", folder / "killed"
     lifetime = undisturbed(agent, reference)
+    lifetime -= time.time() - (reference / EVALUATION).stat().st_mtime  # complete, it only draws
     log = run.with_suffix(".log")
     while (tally.kills < kills or run.exists()) and not tally.problems:
         arguments = arguments_for(agent, run)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.provenance import EVALUATION
 
@@ -122,6 +122,7 @@ def learns(device: str, folder: Path, overrides: Sequence[str]) -> str:
 CHECKS = {"life": life, "learns": learns}
 
 
+@tells(FailedError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the checks; return the exit status."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -138,11 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            outcome = CHECKS[options.what](options.device, Path(folder), options.settings)
-        except FailedError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
+        outcome = CHECKS[options.what](options.device, Path(folder), options.settings)
     print(f"{options.what}: {outcome}")
     return 0
 

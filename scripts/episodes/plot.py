@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import torch
@@ -17,6 +16,7 @@ from marinenav_env.tracks import record_tracks
 from scripts.episodes.record import adapted, add_policy_options
 from scripts.plot_training import FIGURES, check_output
 from train_RL_agents.commands.options import SETTINGS_HELP
+from train_RL_agents.commands.parser import tells
 from train_RL_agents.commands.worlds import worlds_of
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -51,6 +51,7 @@ def define_plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dpi", type=int, help=f"figure: pixels per inch (default {FIGURE_DPI})")
 
 
+@tells(CheckpointError, ValueError, OSError, status=2)
 def plot(options: argparse.Namespace) -> int:
     """Draw the episode, and say where the drawing is."""
     if (options.episode is None) == (options.checkpoint is None):
@@ -63,24 +64,20 @@ def plot(options: argparse.Namespace) -> int:
     output = options.output or Path(name + ".png")
     dpi = FIGURE_DPI if options.dpi is None else options.dpi
     fps = VIDEO_FPS if options.fps is None else options.fps
-    try:
-        check_drawing(output, options)
-        scenes, titles = scenes_of_policy(options) if options.checkpoint else from_file(options)
-        if options.title is not None:
-            if len(scenes) > 1:
-                raise ValueError(f"--title is for one episode, not {len(scenes)}: leave it out")
-            titles = [options.title]
-        if output.suffix.lower() in VIDEOS:
-            if len(scenes) > 1:
-                raise ValueError(f"a video shows one episode, not {len(scenes)}: name one stage")
-            save_video(scenes[0], output, titles[0], fps)
-        elif len(scenes) == 1:
-            save_figure(plot_scene(scenes[0], titles[0]), output, dpi)
-        else:
-            save_figure(plot_scenes(scenes, titles), output, dpi)
-    except (CheckpointError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    check_drawing(output, options)
+    scenes, titles = scenes_of_policy(options) if options.checkpoint else from_file(options)
+    if options.title is not None:
+        if len(scenes) > 1:
+            raise ValueError(f"--title is for one episode, not {len(scenes)}: leave it out")
+        titles = [options.title]
+    if output.suffix.lower() in VIDEOS:
+        if len(scenes) > 1:
+            raise ValueError(f"a video shows one episode, not {len(scenes)}: name one stage")
+        save_video(scenes[0], output, titles[0], fps)
+    elif len(scenes) == 1:
+        save_figure(plot_scene(scenes[0], titles[0]), output, dpi)
+    else:
+        save_figure(plot_scenes(scenes, titles), output, dpi)
     print(output)
     return 0
 

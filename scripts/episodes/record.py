@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
+from train_RL_agents.commands.parser import tells
 from train_RL_agents.commands.worlds import long_episodes, worlds_of
 from train_RL_agents.policies.shield.acting import describe_report
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -112,6 +112,7 @@ def define_record(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@tells(CheckpointError, ValueError, OSError)
 def record(options: argparse.Namespace) -> int:
     """Record as the options say, and print the files with how the episodes went."""
     if options.episodes < 1:
@@ -121,19 +122,15 @@ def record(options: argparse.Namespace) -> int:
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
-    try:
-        worlds = worlds_of(options, changes, adapt=adapted(options), dtype=torch.float64)
-        count = worlds.env.worlds
-        if options.output.suffix == ".json" and count > 1:
-            options.parser.error(
-                f"--output {str(options.output)!r} is one file for {count} episodes: give a folder"
-            )
-        torch.manual_seed(options.seed)
-        episodes = record_episodes(worlds.env, worlds.act, seed=options.seed, placed=worlds.placed)
-        paths = write(episodes, options.output, options.seed)
-    except (CheckpointError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    worlds = worlds_of(options, changes, adapt=adapted(options), dtype=torch.float64)
+    count = worlds.env.worlds
+    if options.output.suffix == ".json" and count > 1:
+        options.parser.error(
+            f"--output {str(options.output)!r} is one file for {count} episodes: give a folder"
+        )
+    torch.manual_seed(options.seed)
+    episodes = record_episodes(worlds.env, worlds.act, seed=options.seed, placed=worlds.placed)
+    paths = write(episodes, options.output, options.seed)
     several = len(set(worlds.labels)) > 1 or options.scenario
     for episode, path, label in zip(episodes, paths, worlds.labels, strict=True):
         print(f"{path}: {f'{label}; ' if several else ''}{summary(episode)}")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.marine import CONTINUOUS_ACTIONS, DISCRETE_ACTIONS, MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.faults import ThrusterConfig, VariationConfig
@@ -86,6 +87,13 @@ def snapshot(out: StepBuffers) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in rows.items()}
 
 
+def decide(env: KernelEnv, action: Tensor) -> StepBuffers:
+    """Take a decision from the state as it is, whatever was observed before."""
+    out = env.make_buffers()
+    env.step_into(action, out, out)
+    return out
+
+
 def roll(env: MarineNavEnv, decisions: int) -> Iterator[StepBuffers]:
     """Place all worlds and act at random; yield what is seen first and what every step wrote.
 
@@ -103,18 +111,14 @@ def episodes(env: MarineNavEnv, steps: int) -> Iterator[dict[str, Tensor]]:
 
     The first item holds the observation after the first reset, as `current.*`.
     """
-    buffers = env.make_buffers(), env.make_buffers()
-    env.reset_into(buffers[1])
-    yield _current(env, buffers[1])
+    stepper = Stepper(env)
+    yield _current(env, stepper.reset())
     for t in range(steps):
-        previous, out = buffers[(t + 1) % 2], buffers[t % 2]
-        env.step_into(actions(env, t), previous, out)
-        row = snapshot(out)
+        row = snapshot(stepper.step(actions(env, t)))
         row["stage"] = env.stage_of_worlds().clone()
         for name in env.info_fields:
             row[f"info.{name}"] = env.state.robot_field(name)[:, : env.worlds].T.clone()
-        env.reset_into(out, out.done)
-        yield row | _current(env, out)
+        yield row | _current(env, stepper.advance())
 
 
 def _current(env: MarineNavEnv, out: StepBuffers) -> dict[str, Tensor]:
@@ -164,7 +168,6 @@ def lone_vessel(config: EnvConfig, **fields: float) -> MarineNavEnv:
 
 def motion_after_a_decision(env: MarineNavEnv) -> tuple[float, float, float]:
     """Velocity through the water [m/s, m/s, rad/s], world frame, after one without thrust."""
-    out = env.make_buffers()
-    env.step_into(torch.zeros(env.worlds, env.robots, 2, dtype=env.real_dtype), out, out)
+    decide(env, torch.zeros(env.worlds, env.robots, 2, dtype=env.real_dtype))
     names = ("vx_water", "vy_water", "yaw_water")
     return tuple(env.state.robot_field(name)[0, 0].item() for name in names)

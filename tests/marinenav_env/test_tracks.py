@@ -14,7 +14,15 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import ROBOT_FIELDS, Slots
 from marinenav_env.tracks import Tracks, place_worlds, record_tracks
 from tests.host_reads import no_host_reads
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, quiet, same_bits
+from tests.marinenav_env.rollouts import (
+    CROWDED,
+    SPARSE,
+    actions,
+    decide,
+    eventful,
+    quiet,
+    same_bits,
+)
 
 BY_DECISION = ("acted", "reward", "terminated", "truncated")
 
@@ -180,6 +188,5 @@ def test_a_world_with_fewer_robots_can_succeed(device):
     place_worlds(env, robot, alive, buoys, vortices)
     counts = [env.state.world_field(name)[0].item() for name in ("robots", "buoys", "vortices")]
     assert counts == [1, 0, 0]
-    out = env.make_buffers()
-    env.step_into(torch.zeros(1, env.robots, 2, device=device), out, env.make_buffers())
+    decide(env, torch.zeros(1, env.robots, 2, device=device))
     assert env.outcome["success"].tolist() == [1.0]

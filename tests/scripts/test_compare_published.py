@@ -125,10 +125,22 @@ def test_a_task_without_published_figures_is_named(tmp_path, refused):
 def test_the_results_page_shows_the_shipped_policies(folder):
     # The published Rainbow did not learn, and DAgger's actor is that of AC-IQN.
     agent = {"rainbow": "DQN", "distilled": "AC-IQN"}.get(folder.name)
-    assert (
-        comparison_table(folder, compare_published.FIGURES, against=agent)
-        in (ROOT / "docs" / "results.md").read_text()
-    )
+    table = comparison_table(folder, compare_published.FIGURES, against=agent)
+    columns = zip(*(line.strip("| ").split(" | ") for line in table.splitlines()[2:]), strict=True)
+    _, success, published, p, _, late, times, published_times = columns
+    page = (ROOT / "docs" / "results.md").read_text()
+
+    def row(name, success, times):
+        cells = " | ".join(success).replace("*", "").replace("0.", ".").replace(" to ", "-")
+        return f"{name} | {cells} | {' '.join(times)} |"
+
+    assert row(f"| `{folder.name}`", success, times) in page
+    assert row("", published, published_times) in page
+    # What the page says of all policies.
+    assert all(cell.startswith("**") for cell in success)
+    assert {*p} - {"< 0.001"} == ({"0.003"} if folder.name in ("sac", "sac_rules") else set())
+    seldom = {"distilled": {"0.002"}, "iqn_rules": {"0.001"}}
+    assert {*late} - {"0.000"} == seldom.get(folder.name, set())
 
 
 @pytest.mark.parametrize(

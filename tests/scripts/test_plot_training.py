@@ -75,10 +75,9 @@ def test_seeds_of_a_sweep_are_joined_where_all_were_evaluated(tmp_path):
 def test_the_joint_curve_is_of_the_given_runs_alone(tmp_path):
     for seed, shares in enumerate([(10, 4), (12, 8), (0, 0)]):
         write_run(tmp_path / f"seed_{seed}", {20: shares})
-    run = curves.read_runs([tmp_path / "seed_0", tmp_path / "seed_1"], "SAC, 2 seeds")
-    (axes,) = curves.plot_success(run).axes
-    assert axes.get_title() == "SAC, 2 seeds"
-    (line,) = axes.lines
+    run = curves.read_runs([tmp_path / "seed_0", tmp_path / "seed_1"], "SAC")
+    (line,) = curves.plot_runs([run]).axes[0].lines
+    assert line.get_label() == "SAC (2 seeds, lowest to highest)"
     assert line.get_xydata().tolist() == [[20, pytest.approx(17 / 40)]]
 
 

@@ -1,12 +1,16 @@
-"""The parser of command lines, which names the nearest option to an unknown one."""
+"""What commands share: a parser that names the nearest option, and how they tell errors."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec
 
 from marinenav_env.fields import nearest
+
+P = ParamSpec("P")
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,3 +28,22 @@ class Parser(argparse.ArgumentParser):
         options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
         known = [option for action in self._actions for option in action.option_strings]
         return "".join(f"; nearest to {option} is {nearest(option, known)}" for option in options)
+
+
+def tells(
+    *errors: type[Exception], status: int = 1
+) -> Callable[[Callable[P, int]], Callable[P, int]]:
+    """Let a command end with a message and a status instead of a traceback of these errors."""
+
+    def decorate(command: Callable[P, int]) -> Callable[P, int]:
+        @functools.wraps(command)
+        def run(*args: P.args, **kwargs: P.kwargs) -> int:
+            try:
+                return command(*args, **kwargs)
+            except errors as error:
+                print(f"error: {error}", file=sys.stderr)
+                return status
+
+        return run
+
+    return decorate

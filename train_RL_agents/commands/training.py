@@ -169,8 +169,7 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
         return_freed_memory()
     complete = [folder for folder in folders if (folder / EVALUATION).exists()]
     if processes.first and complete:
-        title = f"{configs[0].agent}, {len(complete)} seeds"
-        multi_seed.draw_curve(complete, title, output_dir / multi_seed.CURVE)
+        multi_seed.draw_curve(complete, configs[0].agent, output_dir / multi_seed.CURVE)
         print(f"joint curve: {output_dir / multi_seed.CURVE}")
     if diverged:
         raise DivergedRunError("\n".join(diverged))

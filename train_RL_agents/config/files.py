@@ -14,10 +14,11 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.fields import ConfigError, build, convert, nearest, plain, require
+from marinenav_env.fields import ConfigError, build, convert, plain, require
 from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
+from train_RL_agents.config.published import from_published
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
 
@@ -33,19 +34,8 @@ KEYS_OF_A_RUN = (
 
 CONFIGS = shipped_folder("configs")
 
-PUBLISHED_KEYS = (
-    "agent_type",
-    "seed",
-    "total_timesteps",
-    "eval_freq",
-    "save_dir",
-    "training_schedule",
-    "eval_schedule",
-    "imitation_learning",
-)
 OF_OMEGACONF = (ValueError, TypeError, LookupError, RecursionError)
 """What OmegaConf raises of overrides that contradict each other, besides its own errors."""
-SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis")
 
 
 def load_config(
@@ -276,7 +266,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
         try:
-            return _from_published(values)
+            return from_published(values)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
     return with_present_keys(values)
@@ -305,58 +295,3 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         if below and not override.partition("=")[2].lstrip().startswith("{"):
             raise ConfigError(f"{override!r} gives {key} a value, and {below} a section: give one")
     return with_present_keys(values)
-
-
-def _from_published(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the published training JSON into this project's keys."""
-    for key in values:
-        if key not in PUBLISHED_KEYS:
-            raise ConfigError(
-                f"unknown setting {key!r} in a published training file: the nearest valid one is "
-                f"{nearest(key, PUBLISHED_KEYS)!r}"
-            )
-    if values.get("imitation_learning"):
-        raise ConfigError("imitation_learning is true: it is not offered here, set it to false")
-    names = {
-        "agent_type": "agent",
-        "seed": "seed",
-        "total_timesteps": "total_steps",
-        "save_dir": "output",
-    }
-    result: dict[str, Any] = {new: values[old] for old, new in names.items() if old in values}
-    result["algorithm"] = {"encoder": "published"}
-    if values.get("agent_type") == "IQN":
-        result["algorithm"]["kappa"] = 1.0
-    result["curriculum"] = {"hull_margin": 0.0}
-    evaluation: dict[str, Any] = {}
-    if "eval_freq" in values:
-        evaluation["interval_steps"] = values["eval_freq"]
-    if "eval_schedule" in values:
-        stages, episodes = _schedule(values["eval_schedule"], "eval_schedule", "num_episodes")
-        evaluation |= {"stages": stages, "episodes": episodes}
-    if evaluation:
-        result["evaluation"] = evaluation
-    if "training_schedule" in values:
-        stages, starts = _schedule(values["training_schedule"], "training_schedule", "timesteps")
-        result["curriculum"] |= {"mode": "sequential", "stages": stages, "starts": starts}
-    return result
-
-
-def _schedule(values: Any, where: str, first_key: str) -> tuple[list[list], list]:
-    """Return the stages of a published schedule and its column ``first_key``."""
-    keys = (first_key, *SCHEDULE_KEYS)
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"{where} is {values!r}: give an object with the lists {keys}")
-    for key in values:
-        if key not in keys:
-            raise ConfigError(
-                f"unknown setting '{where}.{key}': the nearest valid one is "
-                f"'{where}.{nearest(key, keys)}'"
-            )
-    for key in keys:
-        if not isinstance(values.get(key), list) or len(values[key]) != len(values[first_key]):
-            raise ConfigError(
-                f"{where}.{key} is {values.get(key)!r}: give a list as long as {where}.{first_key}"
-            )
-    stages = [list(stage) for stage in zip(*(values[key] for key in SCHEDULE_KEYS), strict=True)]
-    return stages, values[first_key]

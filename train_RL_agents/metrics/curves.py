@@ -144,17 +144,6 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
     return figure
 
 
-def plot_success(run: Run) -> Figure:
-    """Draw the success of a run or a sweep, all stages together."""
-    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
-    axes = figure.subplots()
-    _draw_band(axes, success_curve(run, stages_of_run(run), "steps"), COLOURS[0], _legend(run))
-    axes.set(xlabel="decisions, summed over worlds", ylabel="episode success", title=run.label)
-    axes.set_ylim(0.0, 1.0)
-    axes.grid(visible=True, alpha=0.3)
-    return figure
-
-
 def success_curve(run: Run, stages: Sequence[str], x: str) -> Curve:
     """Return the success of a run's evaluations, all episodes of the stages together.
 

@@ -44,16 +44,16 @@ def read_sweep(output_dir: Path) -> tuple[list[int], dict[str, Any]] | None:
     return read_parsed(path, parse, f"put it back, or --resume each folder {output_dir}/seed_*")
 
 
-def draw_curve(folders: Sequence[Path], title: str, path: Path) -> None:
-    """Draw the joint curve of several runs: mean success, and the span over their seeds.
+def draw_curve(folders: Sequence[Path], label: str, path: Path) -> None:
+    """Draw the joint curves of several runs: mean success, and the span over their seeds.
 
     Args:
         folders: the runs; what all of them have evaluated at the same step is joined.
-        title: of the figure.
+        label: in the legend.
         path: where it goes.
     """
     # Here, as in `evaluation.figures`: most runs draw none.
     from marinenav_env.render.figures import save_figure
-    from train_RL_agents.metrics.curves import plot_success, read_runs
+    from train_RL_agents.metrics.curves import plot_runs, read_runs
 
-    save_figure(plot_success(read_runs(folders, title)), path, dpi=120)
+    save_figure(plot_runs([read_runs(folders, label)]), path, dpi=120)

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import torch
-import yaml
 
-from marinenav_env.fields import build, plain
 from marinenav_env.files import write_json
-from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config.schedules import Schedules
-from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.results import Row, mean_score, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
 from train_RL_agents.metrics.writer import AnalysisReceiver, Record
-from train_RL_agents.run import checkpoint
-from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.provenance import EVALUATION
-from train_RL_agents.run.saved import SavedRun
-from train_RL_agents.training.counters import Counters, DivergedRunError, InterruptedRunError
+from train_RL_agents.training.counters import InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
-from train_RL_agents.training.imitation import ImitationLearner
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
-from train_RL_agents.training.learner import Learner
-from train_RL_agents.training.on_policy import OnPolicyLearner
-from train_RL_agents.training.replay_learner import ReplayLearner
+from train_RL_agents.training.run_state import RunState
 
 ASK_EVERY = 8
 """Iterations between two questions to the other processes whether one of them was asked to stop:
@@ -43,43 +24,8 @@ seldom enough to cost nothing, and often enough for the 30 s that torchrun leave
 iteration, with its updates, takes less than 3 s."""
 
 
-class TorchRLTrainer:
-    """Trains one agent; which one it does not know.
-
-    Args:
-        config: all settings.
-        output_dir: the run's folder.
-        device: where everything lives.
-        processes: the processes that train together; None is this one alone.
-
-    Raises:
-        ConfigError: the scenarios cannot be placed, or the device is not there.
-        ConfigError: the replay does not fit, or another setting is impossible.
-    """
-
-    def __init__(
-        self,
-        config: TrainConfig,
-        output_dir: Path,
-        device: torch.device,
-        processes: Processes | None = None,
-    ) -> None:
-        self.config, self.output_dir, self.device = config, output_dir, device
-        self.processes = processes or Processes()
-        self.schedules = Schedules(config)
-        self.schedules.curriculum.check_worlds(config.worlds * self.processes.size)
-        self.learner = make_learner(config, device, self.processes)
-        self.steps_per_iteration = config.worlds * self.processes.size
-        self.counters = Counters()
-        self.counters.robot_rate = self.learner.robots_placed(self.schedules.curriculum)
-        self.started = False
-        self.saved = SavedRun(output_dir, config.checkpoint.keep, self.processes)
-        self.evaluation = None
-        if self.processes.first:
-            self.evaluation = RunEvaluation(config, self.learner.agent)
-        self.receiver = AnalysisReceiver(None)
-
-    # ---- the loop -----------------------------------------------------------------------------
+class TorchRLTrainer(RunState):
+    """Trains one agent, which one it does not know: the loop, and what it reports."""
 
     def train(
         self, conclude: Callable[[list[Row], AnalysisReceiver], None] | None = None
@@ -106,27 +52,6 @@ class TorchRLTrainer:
                 conclude(results, self.receiver)
             return results
 
-    @contextmanager
-    def records(self) -> Iterator[None]:
-        """Write the run's records; closes their files on leaving, whatever ends the run."""
-        self.receiver = AnalysisReceiver(
-            self.output_dir if self.processes.first else None,
-            headline=self.config.log.tensorboard == "headline",
-        )
-        try:
-            yield
-        except BaseException:
-            with suppress(OSError):  # what ended the run is to be told, not what follows from it
-                self.receiver.close()
-            raise
-        self.receiver.close()
-
-    def show_start(self) -> None:
-        """Show the command and the settings of this start in TensorBoard."""
-        step, settings = self.counters.step, yaml.safe_dump(plain(self.config), sort_keys=False)
-        self.receiver.show_text("command", shlex.join(sys.argv), step=step)
-        self.receiver.show_text("configuration", settings, step=step)
-
     def run_to_the_end(self) -> None:
         """Collect and learn, and report when it is due; arguments and errors as `train`."""
         config, counters = self.config, self.counters
@@ -152,7 +77,7 @@ class TorchRLTrainer:
 
     def start(self) -> None:
         """Place the first scenarios."""
-        self.learner.start(self._stages())
+        self.learner.start(self.stages())
         self.started = True
 
     def iterate(self) -> None:
@@ -168,7 +93,7 @@ class TorchRLTrainer:
         self.learner.set_rates(*self.schedules.rates(step))
         before = max(step - self.steps_per_iteration, 0)
         if curriculum.stage_at(step) != curriculum.stage_at(before):
-            self.learner.set_stages(self._stages())
+            self.learner.set_stages(self.stages())
 
     def asked_to_stop(self, interruption: Interruption) -> bool:
         """Whether any process was; all of them ask at the same steps, and always before a report.
@@ -284,15 +209,7 @@ class TorchRLTrainer:
         if record["bad_actions"]:
             problems.append(self._unusable_actions())
         if problems:
-            raise self._diverged(problems)
-
-    def _diverged(self, problems: list[str]) -> DivergedRunError:
-        """Save the state beside the checkpoints; return the error that names it."""
-        dump = self.saved.dump(self.state())
-        return DivergedRunError(
-            f"at step {self.counters.step}: {'; '.join(problems)}. The state is in {dump}; "
-            "resume from an older checkpoint, or lower algorithm.learning_rate"
-        )
+            raise self.diverged(problems)
 
     def _unusable_actions(self) -> str:
         try:
@@ -309,51 +226,6 @@ class TorchRLTrainer:
             table = table_as_json(results)
             self.saved.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 
-    # ---- saving and resuming ------------------------------------------------------------------
-
-    def save(self) -> Path:
-        """Save this process's part of a checkpoint, and return its file."""
-        return self.saved.save(self.state())
-
-    def state(self) -> dict[str, Any]:
-        """Return all that a run needs to resume, as nested dictionaries of tensors."""
-        return {
-            **self._policy_state(),
-            "processes": self.processes.size,
-            "counters": asdict(self.counters),
-            "files": self.receiver.sync(),
-            "learner": self.learner.state_dict(with_replay=self.config.checkpoint.with_replay),
-        }
-
-    def _policy_state(self) -> dict[str, Any]:
-        return {
-            "step": self.counters.step,
-            "config": plain(self.config),
-            "model": self.learner.agent.training_state(),
-        }
-
-    def resume(self, path: Path) -> None:
-        """Take over a checkpoint; `train` then continues exactly as if it had not stopped.
-
-        Records and checkpoints after it are removed.
-
-        Raises:
-            CheckpointError: as `SavedRun.read`, or the state does not fit the settings.
-        """
-        state, own = self.saved.read(path)
-        try:
-            self.learner.agent.load_training_state(state["model"])
-            self.learner.load_state_dict(own["learner"])
-            self.counters = build(Counters, own["counters"], where="counters")
-            self.started = True
-        except checkpoint.FOREIGN as error:
-            raise CheckpointError(f"{path} does not fit its settings: {error}") from error
-        if own["learner"]["replay"] is None:
-            self.counters.stored = 0.0
-        self.learner.set_stages(self._stages())  # others, where the run is to be longer
-        if not self.saved.go_back_to(state):
-            self.counters.best_success = Counters.best_success
-
     def leave(self, interruption: Interruption) -> None:
         """Save and end the run; whoever started it says how to resume.
 
@@ -365,36 +237,13 @@ class TorchRLTrainer:
         if self.learner.weights_finite():
             outcome = f"saved to {self.save()}"
         else:
-            outcome = str(self._diverged(["the networks' weights not finite"]))
+            outcome = str(self.diverged(["the networks' weights not finite"]))
         raise InterruptedRunError(
             f"stopped by {name} at step {self.counters.step}; {outcome}", received
         )
-
-    @contextmanager
-    def timed(self, *, collecting: bool = False) -> Iterator[None]:
-        """Add the time spent inside to the counters."""
-        begun = time.monotonic()
-        yield
-        spent = time.monotonic() - begun
-        self.counters.elapsed_s += spent
-        if collecting:
-            self.counters.collecting_s += spent
 
     def _intervals(self) -> tuple[int, int, int]:
         """Return the steps between logs, evaluations and checkpoints, which bring a log."""
         config = self.config
         evaluation, saving = config.evaluation.interval_steps, config.checkpoint.interval_steps
         return config.log.interval_steps, evaluation, saving
-
-    def _stages(self) -> torch.Tensor:
-        return self.schedules.curriculum.stages(
-            self.counters.step, self.config.worlds, self.learner.first_world, self.device
-        )
-
-
-def make_learner(config: TrainConfig, device: torch.device, processes: Processes) -> Learner:
-    """Return the learner of an algorithm's kind; arguments and errors as those of `Learner`."""
-    agent = AGENTS[config.agent]
-    kind: type[Learner] = ImitationLearner if agent.imitates else ReplayLearner
-    kind = OnPolicyLearner if agent.on_policy else kind
-    return kind(config, device, processes)

@@ -35,20 +35,14 @@ STARTS = 4
 """Starts after the signal in which a run has to be complete."""
 
 
-def command(agent: str, folder: Path) -> list[str]:
-    """Return the command line that starts a run, or resumes it."""
-    arguments = kill_check.arguments_for(agent, folder)
-    return arguments if "--resume" in arguments else [*arguments, *SHORTER]
-
-
 def make_reference(agent: str, folder: Path) -> float:
     """Train without a signal; return how long that takes [s]."""
-    begun = time.monotonic()
-    log = folder.with_suffix(".log")
-    _, status = os.waitpid(kill_check.begin(command(agent, folder), log), 0)
-    if status:
-        raise RuntimeError(f"training {agent} failed:\n{log.read_text()[-2000:]}")
-    return time.monotonic() - begun
+    return kill_check.undisturbed(agent, folder, *SHORTER)
+
+
+def begin(agent: str, run: Path) -> int:
+    """Start or resume a run; return its process."""
+    return kill_check.begin(kill_check.arguments_for(agent, run, *SHORTER), run.with_suffix(".log"))
 
 
 def ended(process: int) -> int | None:
@@ -63,7 +57,7 @@ def judge(
     shutil.rmtree(run, ignore_errors=True)
     log = run.with_suffix(".log")
     log.unlink(missing_ok=True)
-    process = kill_check.begin(command(agent, run), log)
+    process = begin(agent, run)
     time.sleep(moment_s)
     os.kill(process, number)  # one that has ended is there until it is waited for
     status = ended(process)
@@ -72,7 +66,7 @@ def judge(
     if status not in (0, -number, 128 + number):
         return Outcome(CRASH if status < 0 else UNCLEAR, f"status {status} after {number.name}")
     for _ in range(STARTS):
-        status = ended(kill_check.begin(command(agent, run), log)) if status else 0
+        status = ended(begin(agent, run)) if status else 0
         if status is None:
             return Outcome(HANG, "resumed")
     output = log.read_text()

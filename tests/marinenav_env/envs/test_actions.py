@@ -11,7 +11,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import DISCRETE_ACTIONS, MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.vessels import THRUST_RATES, VesselConfig
-from tests.marinenav_env.rollouts import same_bits
+from tests.marinenav_env.rollouts import decide, same_bits
 
 STAGE = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)
 
@@ -27,9 +27,7 @@ def thrusts_after(env: MarineNavEnv, action: Tensor, start: float = 0.0) -> Tens
     """[W, R, 2] N after one decision from the same thrust everywhere."""
     for side in ("left_thrust", "right_thrust"):
         env.state.robot_field(side).fill_(start)
-    out = env.make_buffers()
-    env.step_into(action, out, out)
-    return out.obs.ego[..., 5:7]
+    return decide(env, action).obs.ego[..., 5:7]
 
 
 def test_discrete_actions_are_the_product_of_the_thrust_rates(device):
@@ -110,9 +108,8 @@ def test_check_actions_says_where(device):
     env = make_env(20, device)
     action = torch.zeros(20, 2, 2, device=device)
     action[13, 1, 0] = torch.nan
-    out = env.make_buffers()
     for _ in range(3):
-        env.step_into(action, out, out)
+        decide(env, action)
     with pytest.raises(ValueError, match=r"3 actions of 1 robots .* world 13, robot 1\)"):
         env.check_actions()
 
@@ -122,6 +119,5 @@ def test_actions_of_robots_that_are_gone_do_not_count(device):
     env = make_env(2, device)
     env.state.status[1] = 0
     action = torch.full((2, 2, 2), math.nan, device=device)
-    out = env.make_buffers()
-    env.step_into(action, out, out)
+    decide(env, action)
     assert env.bad_actions().tolist() == [[1, 0], [1, 0]]

@@ -22,6 +22,7 @@ from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from scripts.bench.modes import random_actions
 from scripts.checks.classic_check import compare
+from tests.marinenav_env.rollouts import decide
 
 STATE = ("x", "x_dot", "theta", "theta_dot")
 
@@ -84,9 +85,7 @@ def test_a_pendulum_far_from_its_start_costs_the_same():
         each.state.robot_field("theta_dot").zero_()
     costs = []
     for each in (env, double):
-        out = each.make_buffers()
-        each.step_into(each.make_action(), out, out)
-        costs.append(-out.reward[:, 0].double())
+        costs.append(-decide(each, each.make_action()).reward[:, 0].double())
     torch.testing.assert_close(costs[1], torch.full((5,), 3.1**2, dtype=torch.float64))
     torch.testing.assert_close(costs[0], costs[1], rtol=1e-4, atol=0)
 
@@ -96,10 +95,8 @@ def test_continuous_actions_are_clamped_and_counted_where_unusable(device):
     Stepper(env).reset()
     env.state.robot_field("theta").zero_()
     env.state.robot_field("theta_dot").zero_()
-    out = env.make_buffers()
     action = torch.tensor([[[1.0]], [[7.0]], [[float("nan")]], [[0.0]]], device=device)
-    env.step_into(action.double(), out, out)
-    turned = out.obs.state[:, 0, 2].tolist()
+    turned = decide(env, action.double()).obs.state[:, 0, 2].tolist()
     assert turned == [pytest.approx(0.3), turned[0], 0.0, 0.0]  # 3 * 2 N m * 0.05 s
     assert env.bad_actions().flatten().tolist() == [0, 0, 1, 0]
 

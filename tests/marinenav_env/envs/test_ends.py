@@ -13,6 +13,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import OUTCOME_FIELDS, STATS
 from marinenav_env.kernel.state import StepBuffers
+from marinenav_env.stepper import Stepper
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record, roll
 
 TWO = Stage(robots=2, vortices=0, buoys=0, min_distance_m=30.0)
@@ -26,8 +27,8 @@ class Staged:
     def __init__(self, device: str, **episode: object) -> None:
         config = EnvConfig(episode=replace(EnvConfig().episode, **episode))
         self.env = MarineNavEnv(WORLDS, stages=(TWO,), config=config, device=device, seed=4)
-        self.buffers = [self.env.make_buffers(), self.env.make_buffers()]
-        self.env.reset_into(self.buffers[1])
+        self.stepper = Stepper(self.env, restarts=False)
+        self.stepper.reset()
         self.still = torch.zeros(WORLDS, 2, 2, device=device)
 
     def place(self, world: int, robot: int, x: float, y: float) -> None:
@@ -47,9 +48,8 @@ class Staged:
 
     def step(self) -> StepBuffers:
         """One decision without thrust, nothing reset."""
-        self.buffers.reverse()
-        self.env.step_into(self.still, *self.buffers)
-        return self.buffers[1]
+        self.stepper.step(self.still)
+        return self.stepper.advance()
 
     def outcome(self, name: str) -> list[float]:
         """An outcome field of every world."""
@@ -110,9 +110,9 @@ def test_a_world_lives_on_after_a_collision_unless_told_otherwise(device):
         worlds = Staged(device, stop_on_collision=stop)
         stage = Stage(robots=3, vortices=0, buoys=0, min_distance_m=30.0)
         worlds.env = MarineNavEnv(WORLDS, stages=(stage,), config=worlds.env.config, device=device)
-        worlds.buffers = [worlds.env.make_buffers(), worlds.env.make_buffers()]
+        worlds.stepper = Stepper(worlds.env, restarts=False)
+        worlds.stepper.reset()
         worlds.still = torch.zeros(WORLDS, 3, 2, device=device)
-        worlds.env.reset_into(worlds.buffers[1])
         worlds.to_each_other(0)
         out = worlds.step()
         assert out.terminated.tolist()[0] == [True, True, False]
@@ -279,15 +279,14 @@ def test_a_robot_in_the_fringe_collides_by_chance(device, task, share):
         device=device,
         seed=4,
     )
-    buffers = [env.make_buffers(), env.make_buffers()]
-    env.reset_into(buffers[1])
+    stepper = Stepper(env, restarts=False)
+    stepper.reset()
     for name in ("x", "y", "speed" if task == "icra2024" else "vx", "vy"):
         env.state.robot_field(name)[:2] = 0.0
     env.state.robot_field("x")[1] = hulls + share * fringe
     still = torch.zeros_like(env.rand_action()["robots", "action"])
     for _ in range(2):
-        buffers.reverse()
-        env.step_into(still, *buffers)
-        both = buffers[1].acted.all(dim=1)
-        hit = buffers[1].terminated[both].double().mean().item()
+        out = stepper.step(still)
+        hit = out.terminated[out.acted.all(dim=1)].double().mean().item()
         assert hit == pytest.approx(1.0 - share, abs=0.04)
+        stepper.advance()

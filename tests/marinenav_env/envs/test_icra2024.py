@@ -16,6 +16,7 @@ from marinenav_env.envs.state import Slots
 from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
 from marinenav_env.tracks import place_worlds
+from tests.marinenav_env.rollouts import decide
 
 REFERENCE = Path(__file__).parents[2] / "reference" / "icra2024" / "scenario_stats.json"
 RECORDED = json.loads(REFERENCE.read_text())
@@ -161,8 +162,7 @@ def test_specs_and_unusable_actions(device):
     env = make("icra2024", worlds=3, discrete=True, device=device)
     check_env_specs(env)
     assert env.action_spec["robots", "action"].n == 9
-    out = env.make_buffers()
-    env.step_into(torch.full((3, 7), 9, device=device), out, env.make_buffers())
+    decide(env, torch.full((3, 7), 9, device=device))
     with pytest.raises(ValueError, match=r"were not 0\.\.8"):
         env.check_actions()
 

@@ -16,6 +16,7 @@ from tests.marinenav_env.rollouts import (
     CROWDED,
     SPARSE,
     actions,
+    decide,
     eventful,
     quiet,
     record,
@@ -196,13 +197,11 @@ def test_current_carries_a_drifting_vessel(device):
     """Without thrust a vessel moves with the water around it, and rests where there is none."""
     for stage, moves in ((DRIFTING, True), (replace(DRIFTING, vortices=0), False)):
         env = MarineNavEnv(20, stages=(stage,), device=device)
-        buffers = [env.make_buffers(), env.make_buffers()]
-        env.reset_into(buffers[1])
-        still = torch.zeros(20, 2, 2, device=device)
+        env.reset_into(env.make_buffers())
         state = env.state
         start = torch.stack([state.robot_field(n).clone() for n in ("x", "y")])
         flow = torch.stack([state.robot_field(n).clone() for n in ("vx", "vy")])
-        env.step_into(still, buffers[1], buffers[0])
+        decide(env, torch.zeros(20, 2, 2, device=device))
         moved = torch.stack([state.robot_field(n) for n in ("x", "y")]) - start
         if moves:
             assert (moved[..., :20].norm(dim=0) > 1e-3).all()

@@ -10,7 +10,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.faults import ThrusterConfig
-from tests.marinenav_env.rollouts import SPARSE, lone_vessel
+from tests.marinenav_env.rollouts import SPARSE, decide, lone_vessel
 
 SURGE_MASS, YAW_INERTIA, DT = 380.0, 1430.0, 0.05
 
@@ -22,9 +22,7 @@ def with_thrusters(**values) -> EnvConfig:
 
 def full_ahead(env: MarineNavEnv) -> None:
     """A decision at the greatest rate of both thrusts."""
-    out = env.make_buffers()
-    ahead = torch.ones(env.worlds, env.robots, 2, dtype=env.real_dtype, device=env.device)
-    env.step_into(ahead, out, out)
+    decide(env, torch.ones(env.worlds, env.robots, 2, dtype=env.real_dtype, device=env.device))
 
 
 def field(env: MarineNavEnv, name: str) -> float:

@@ -8,7 +8,7 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.faults import VariationConfig
-from tests.marinenav_env.rollouts import CROWDED, SPARSE, lone_vessel, quiet, roll
+from tests.marinenav_env.rollouts import CROWDED, SPARSE, decide, lone_vessel, quiet, roll
 
 FACTORS = {
     "mass": ("mass", "izz"),
@@ -48,8 +48,7 @@ def test_a_thruster_gives_more(side, yaw):
     """A fifth of 50 N more on one side: 110 N ahead, and 10 N at 1.25 m."""
     variation = VariationConfig(**{f"{side}_thrust": (1.2, 1.2)})
     env = lone_vessel(replace(EnvConfig(), variation=variation))
-    out = env.make_buffers()
-    env.step_into(torch.ones(1, 1, 2, dtype=torch.float64), out, out)
+    decide(env, torch.ones(1, 1, 2, dtype=torch.float64))
     surge, turn = (env.state.robot_field(f)[0, 0].item() for f in ("vx_water", "yaw_water"))
     assert surge == pytest.approx(110.0 / 380.0 * 0.05, rel=1e-12)
     assert turn == pytest.approx(yaw * 10.0 * 1.25 / 1430.0 * 0.05, rel=1e-12)

@@ -17,6 +17,7 @@ from marinenav_env.water import StreamConfig
 from tests.marinenav_env.rollouts import (
     actions,
     assert_same_worlds,
+    decide,
     eventful,
     lone_vessel,
     quiet,
@@ -145,9 +146,8 @@ def test_a_uniform_current_only_carries_a_vessel(vessel):
     calm = lone_vessel(EnvConfig(vessel=vessel), **START)
     thrust = torch.tensor([[[1.0, -0.5]]], dtype=torch.float64)
     for env in (carried, calm):
-        out = env.make_buffers()
         for _ in range(60):
-            env.step_into(thrust, out, out)
+            decide(env, thrust)
     drift = np.array([0.3 * math.cos(1.0), 0.3 * math.sin(1.0)]) * 60 * vessel.dt
     expected = motion_of(calm) + np.concatenate((drift, np.zeros(4)))
     np.testing.assert_allclose(motion_of(carried), expected, rtol=0, atol=1e-9)
@@ -210,10 +210,8 @@ def test_single_precision_follows_double_precision():
     ends = []
     for dtype in (torch.float32, torch.float64):
         env = MarineNavEnv(16, config=config, dtype=dtype, seed=1)
-        out = env.make_buffers()
-        env.reset_into(out)
-        env.step_into(actions(env, 0), out, out)
-        ends.append(out.obs.ego.double())
+        env.reset_into(env.make_buffers())
+        ends.append(decide(env, actions(env, 0)).obs.ego.double())
     torch.testing.assert_close(*ends, rtol=1e-4, atol=1e-4)
 
 

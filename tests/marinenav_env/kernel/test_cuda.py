@@ -8,6 +8,7 @@ import torch
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from marinenav_env.kernel import ops
+from marinenav_env.stepper import Stepper
 from tests.conftest import ROOT, run_python
 from tests.host_reads import no_host_reads
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful, record, same_bits
@@ -35,9 +36,9 @@ def test_cuda_agrees_with_the_cpu_after_each_step(dtype, discrete):
     """
     limit = 1e-5 if dtype == torch.float32 else 1e-12
     envs = [make_env(device, dtype=dtype, discrete=discrete) for device in ("cpu", "cuda")]
-    buffers = [(env.make_buffers(), env.make_buffers()) for env in envs]
-    for env, pair in zip(envs, buffers, strict=True):
-        env.reset_into(pair[1])
+    steppers = [Stepper(env) for env in envs]
+    for stepper in steppers:
+        stepper.reset()
     cpu, cuda = envs
     assert same_bits(cpu.state.world, cuda.state.world.cpu())
     for name in ("buoy", "vortex", "robot"):
@@ -46,11 +47,7 @@ def test_cuda_agrees_with_the_cpu_after_each_step(dtype, discrete):
     for t in range(40):
         for tensor in (*cuda.kernel_spec.state, *cuda.kernel_spec.tables):
             getattr(cuda.state, tensor.name).copy_(getattr(cpu.state, tensor.name))
-        outs = []
-        for env, pair in zip(envs, buffers, strict=True):
-            previous, out = pair[(t + 1) % 2], pair[t % 2]
-            env.step_into(actions(cpu, t).to(env.device), previous, out)
-            outs.append(out)
+        outs = [stepper.step(actions(cpu, t).to(stepper.env.device)) for stepper in steppers]
         for name in ("acted", "terminated", "truncated", "done"):
             assert same_bits(getattr(outs[0], name), getattr(outs[1], name).cpu()), name
         assert same_bits(outs[0].obs.mask, outs[1].obs.mask.cpu())
@@ -59,8 +56,8 @@ def test_cuda_agrees_with_the_cpu_after_each_step(dtype, discrete):
         for a, b in pairs:
             a, b = a[..., :WORLDS], b[..., :WORLDS].cpu()
             torch.testing.assert_close(a, b, rtol=limit, atol=limit)
-        for env, out in zip(envs, outs, strict=True):
-            env.reset_into(out, out.done)
+        for stepper in steppers:
+            stepper.advance()
 
 
 def test_random_bits_are_the_same_on_both_devices():
@@ -94,7 +91,7 @@ def test_block_size_changes_no_bit():
 def test_whole_loop_under_sync_debug_mode():
     """CUDA itself raises if the host waits for the device."""
     env = make_env("cuda")
-    buffers = [env.make_buffers(), env.make_buffers()]
+    stepper = Stepper(env)
     action = actions(env, 0)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
@@ -102,11 +99,10 @@ def test_whole_loop_under_sync_debug_mode():
         with pytest.raises(RuntimeError, match="synchroniz"):
             action.sum().item()
         with no_host_reads():
-            env.reset_into(buffers[1])
+            stepper.reset()
             for _ in range(40):
-                buffers.reverse()
-                env.step_into(action, *buffers)
-                env.reset_into(buffers[1], buffers[1].done)
+                stepper.step(action)
+                stepper.advance()
             env.set_stage(torch.zeros(WORLDS, device="cuda", dtype=torch.int64))
             env.read_stats()
     finally:

@@ -18,7 +18,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.episodes.convert import config_of, tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.faults import ThrusterConfig, VariationConfig
-from marinenav_env.render.chart import Hull, add_hulls, draw_map, hull_steps, map_extent
+from marinenav_env.render.chart import draw_map, map_extent
 from marinenav_env.render.figures import (
     _moving,
     _robot_handles,
@@ -35,6 +35,7 @@ from marinenav_env.render.geometry import (
     to_map,
     water_velocity,
 )
+from marinenav_env.render.marks import Hull, add_hulls, hull_steps
 from marinenav_env.tracks import record_tracks
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 from tests.marinenav_env.rollouts import CROWDED, EPISODES, FILES, SPARSE, eventful

@@ -13,7 +13,8 @@ import torch
 from marinenav_env.envs.icra2024 import Icra2024Config, icra2024_spec
 from marinenav_env.envs.observation import Observation
 from tests.train_RL_agents.agent_samples import HISTORY, MARINE, random_observation, without_scale
-from train_RL_agents.agents.encoders import make_encoder, reciprocal_scale
+from train_RL_agents.agents.encoders import make_encoder
+from train_RL_agents.agents.encoders.parts import reciprocal_scale
 from train_RL_agents.agents.networks import (
     Critic,
     DeterministicActor,

@@ -54,6 +54,14 @@ def test_it_ends_with_the_episode_and_with_a_vessel():
     assert measures.vessels["path"].tolist() == [37.5, 21.25]
 
 
+def assert_same(alone, part):
+    """The rows of encounters and vessels are the same, and there are some."""
+    for columns, others in zip(alone[1:3], part[1:3], strict=True):
+        assert len(columns["world"])
+        for name, column in columns.items():
+            assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name
+
+
 def test_worlds_are_measured_alone():
     """Worlds of other lengths and in other chunks change nothing."""
     motions = [
@@ -68,10 +76,7 @@ def test_worlds_are_measured_alone():
     whole = measure(groups, buoys, **scales)
     for world, motion in enumerate(motions):
         alone = measure([(torch.tensor([0]), motion)], buoys[..., :1], **scales)
-        part = whole.of_worlds(torch.arange(3) == world)
-        for columns, others in zip(alone[1:3], part[1:3], strict=True):
-            for name, column in columns.items():
-                assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name
+        assert_same(alone, whole.of_worlds(torch.arange(3) == world))
 
 
 def test_fuller_worlds_change_nothing_in_others():
@@ -90,11 +95,7 @@ def test_fuller_worlds_change_nothing_in_others():
         part = Motion(*(field[:rows, :robots, world : world + 1] for field in motion))
         there = buoys[:, :slots, world : world + 1]
         alone = measure([(torch.tensor([0]), part)], there, **scales)
-        same = together.of_worlds(torch.arange(3) == world)
-        for columns, others in zip(alone[1:3], same[1:3], strict=True):
-            assert len(columns["world"])
-            for name, column in columns.items():
-                assert torch.equal(column.nan_to_num(-9.0), others[name].nan_to_num(-9.0)), name
+        assert_same(alone, together.of_worlds(torch.arange(3) == world))
 
 
 def numbers(*values):

@@ -15,7 +15,7 @@ from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.training import replay_learner
-from train_RL_agents.training.trainer import make_learner
+from train_RL_agents.training.run_state import make_learner
 
 
 class Twins(Silent):

@@ -12,7 +12,7 @@ from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.training import imitation
-from train_RL_agents.training.trainer import make_learner
+from train_RL_agents.training.run_state import make_learner
 
 WORLDS = 6
 SMALL = [f"worlds={WORLDS}", "updates.batch_size=8", "replay.capacity=3000"]

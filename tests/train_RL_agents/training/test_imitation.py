@@ -18,7 +18,7 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.imitation import continuous_actions, teacher_of
-from train_RL_agents.training.trainer import make_learner
+from train_RL_agents.training.run_state import make_learner
 
 CPU = torch.device("cpu")
 WORLDS, ROBOTS = 6, 5

@@ -18,7 +18,7 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.episodes import evaluation_config
 from train_RL_agents.metrics import accumulators
 from train_RL_agents.metrics.reductions import reduce
-from train_RL_agents.training.trainer import make_learner
+from train_RL_agents.training.run_state import make_learner
 
 
 def learner(device="cpu", agent="AC-IQN", *overrides):

@@ -12,7 +12,7 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.rollout import Rollout
-from train_RL_agents.training.trainer import make_learner
+from train_RL_agents.training.run_state import make_learner
 
 TURNS, WORLDS, ROBOTS = 40, 6, 5
 GAMMA, TRACE = 0.9, 0.8

@@ -31,7 +31,7 @@ def test_hosts_meet_before_a_gpu_waits_for_another_one(tmp_path, monkeypatch):
     monkeypatch.setattr(Processes, "sum", lambda *_: events.append("sum"))
     run = trainer(tmp_path)
     run.receiver = AnalysisReceiver(tmp_path)
-    run.learner.start(run._stages())
+    run.learner.start(run.stages())
     with run.timed(collecting=True):
         run.iterate()
     monkeypatch.setattr(run, "evaluate", lambda _: events.append("evaluate"))
@@ -87,7 +87,7 @@ def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, devic
     overrides += every_decision(agent)
     run = trainer(tmp_path, *overrides, agent=agent, device=torch.device(device))
     run.receiver = AnalysisReceiver(tmp_path)
-    run.learner.start(run._stages())
+    run.learner.start(run.stages())
     for _ in range(12):
         run.iterate()
     begun = run.counters.updates

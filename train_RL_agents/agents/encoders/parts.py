@@ -1,0 +1,49 @@
+"""What encoders are made of: layers of the published widths, and the scales of their inputs.
+
+Widths are those of widening 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from marinenav_env.envs.spec import Features
+from marinenav_env.fields import ConfigError
+
+EGO_WIDTH = 56  # published width of the encoder of the robot's own features
+OBJECT_WIDTH = 40  # published width of the encoder of one object
+HIDDEN_WIDTH = 128  # published width of both hidden layers on it
+
+
+def layer(inputs: int, width: int) -> nn.Sequential:
+    """Return a linear layer with ReLU."""
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(inplace=True))
+
+
+def reciprocal_scale(
+    name: str, magnitudes: Sequence[float] | None, features: Features, size: int
+) -> Tensor:
+    """Return `1 / magnitudes`, repeated to `size` features, as a float tensor `[size]`.
+
+    Args:
+        name: of the setting, for messages.
+        magnitudes: divisors of one frame; None takes those of the features.
+        features: of one frame.
+        size: features of all frames.
+
+    Raises:
+        ConfigError: the magnitudes do not divide `size`, or one of them is not positive.
+    """
+    if magnitudes is None:
+        magnitudes = features.magnitudes
+    if not magnitudes or size % len(magnitudes) != 0:
+        raise ConfigError(
+            f"{name} has {len(magnitudes)} entries, which do not divide the {size} features of the "
+            f"observation; give one magnitude per feature of a frame"
+        )
+    if not all(value > 0 for value in magnitudes):
+        raise ConfigError(f"{name} = {tuple(magnitudes)}: every magnitude must be positive")
+    return torch.tensor(tuple(magnitudes)).reciprocal().repeat(size // len(magnitudes))
