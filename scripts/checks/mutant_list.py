@@ -88,14 +88,14 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("(T(1) - p.perception.radius_mean_ratio)", "p.perception.radius_mean_ratio"),
         ("o.px >= distance * p.perception.cos_half_angle", "o.px >= p.perception.cos_half_angle"),
     ),
-    (CORE + "marine/sensors/faults.h", (FAULTS,)): (
+    (CORE + "marine/sensors/faults.h", (FAULTS, RAYS)): (
         ("load<V>(s.reach + w)", "load<V>(s.sensor + w)"),
         ("between(range[0], range[1], bits.w1)", "between(range[0], range[1], bits.w0)"),
         ("splat<V>(p.perception.miss)", "splat<V>(p.perception.dropout)"),
         ("splat<V>(p.perception.delay)", "splat<V>(p.perception.dropout)"),
         ("past(2, o.vx)", "past(3, o.vx)"),
     ),
-    (CORE + "marine/sensors/rays.h", (RAYS,)): (
+    (CORE + "marine/sensors/rays.h", (RAYS, RANGING)): (
         ("this->range_std > T(0)", "this->range_std > T(9)"),
         ("true_dx * true_dx + true_dy * true_dy", "true_dx * true_dx"),
         ("faults.noise_factor * p.perception.range_std", "faults.noise_factor"),
@@ -107,7 +107,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("near.second", "near.first"),
     ),
     (CORE + "marine/sensors/sectors.h", (RAYS, RANGING)): (
-        ("splat<V>(s.ray_sin(i)), sin[k]", "splat<V>(s.ray_cos(i)), sin[k]"),
+        ("splat<V>(s.ray_sin(i))", "splat<V>(s.ray_cos(i))"),
         ("select(closer, found, measured[k])", "measured[k]"),
         ("select(closer, circle.vx, vx[k])", "circle.vx"),
     ),
