@@ -13,10 +13,10 @@ import functools
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from marinenav_env.faults import ThrusterConfig, VariationConfig
-from marinenav_env.fields import PUBLISHED, Settings, check_ranges, setting
+from marinenav_env.faults import SensorFaultConfig, ThrusterConfig, VariationConfig
+from marinenav_env.fields import PUBLISHED, Settings, setting
 from marinenav_env.vessels import VesselConfig
 from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
 
@@ -30,8 +30,8 @@ project = functools.partial(setting, source="this project")
 
 
 @dataclass(frozen=True)
-class PerceptionConfig(Settings):
-    """Sensor range and noise."""
+class PerceptionConfig(SensorFaultConfig):
+    """Sensor range and noise of objects."""
 
     range: float = published(20.0, unit="m", above=0.0)  # plus the object's radius
     angle: float = published(2.0 * math.pi, unit="rad", above=0.0, high=2.0 * math.pi + 1e-9)
@@ -42,31 +42,12 @@ class PerceptionConfig(Settings):
     """Seen / true radius on average; a seen one is (2 ratio - 1) to 1 times the true one."""
     radius_kappa: float = published(1.0, unit="-", low=0.0)
     """Concentration of the von Mises radius noise."""
-    miss: float = project(0.0, unit="-", low=0.0, high=1.0)
-    """Probability of not seeing an object, for every object and decision."""
-    dropout: float = project(0.0, unit="-", low=0.0, high=1.0)
-    """Probability of seeing nothing, for every decision."""
-    delay: float = project(0.0, unit="-", low=0.0, high=1.0)
-    """Probability of seeing vessels as they were a decision ago, for every decision."""
-    noise_factor: tuple[float, ...] = project((1.0, 1.0), unit="-", low=0.0, count=2)
-    """Range of a factor on both standard deviations, for every world and episode."""
-    range_factor: tuple[float, ...] = project((1.0, 1.0), unit="-", low=0.0, high=1.0, count=2)
-    """Range of a factor on the range, for every world and episode."""
 
-    def check(self) -> None:
-        """Refuse a range that ends before it begins."""
-        check_ranges(self, "noise_factor", "range_factor")
-
-    def noiseless(self) -> PerceptionConfig:
-        """Return the same sensor without noise and faults, as in the recorded episodes."""
-        return PerceptionConfig(
-            range=self.range,
-            angle=self.angle,
-            radius_mean_ratio=1.0,
-            position_std=0.0,
-            velocity_std=0.0,
-            radius_kappa=self.radius_kappa,
-        )
+    without_noise: ClassVar = {
+        "position_std": 0.0,
+        "velocity_std": 0.0,
+        "radius_mean_ratio": 1.0,
+    }
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What may go wrong with a vessel, and how vessels differ: off by default.
+"""What may go wrong with a vessel and its sensor, and how vessels differ: off by default.
 
 Ranges are drawn from uniformly; two equal ends fix the value.
 """
@@ -6,7 +6,9 @@ Ranges are drawn from uniformly; two equal ends fix the value.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 from marinenav_env.fields import Settings, check_ranges, setting
 
@@ -28,6 +30,39 @@ class ThrusterConfig(Settings):
     def check(self) -> None:
         """Refuse a range that ends before it begins."""
         check_ranges(self, "loss_time")
+
+
+@dataclass(frozen=True)
+class SensorFaultConfig(Settings):
+    """What may go wrong with any sensor. A sensor's configuration derives from it."""
+
+    miss: float = project(0.0, unit="-", low=0.0, high=1.0)
+    """Probability of not seeing an object, or of a ray without return, each in every decision."""
+    dropout: float = project(0.0, unit="-", low=0.0, high=1.0)
+    """Probability of seeing nothing, for every robot and decision."""
+    delay: float = project(0.0, unit="-", low=0.0, high=1.0)
+    """Probability of seeing vessels as they were a decision ago, for every robot and decision."""
+    noise_factor: tuple[float, ...] = project((1.0, 1.0), unit="-", low=0.0, count=2)
+    """Range of a factor on standard deviations of the noise, for every world and episode."""
+    range_factor: tuple[float, ...] = project((1.0, 1.0), unit="-", low=0.0, high=1.0, count=2)
+    """Range of a factor on the range, for every world and episode."""
+
+    without_noise: ClassVar[Mapping[str, Any]]
+    """Fields of the sensor's noise, with the values that make none."""
+
+    def check(self) -> None:
+        """Refuse a range that ends before it begins."""
+        check_ranges(self, "noise_factor", "range_factor")
+
+    def noiseless(self) -> Self:
+        """Return the same sensor without noise and faults, as in the recorded episodes."""
+        none: dict[str, Any] = {field.name: field.default for field in fields(SensorFaultConfig)}
+        return replace(self, **none, **self.without_noise)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is noise on which `noise_factor` could be."""
+        return any(getattr(self, name) != value for name, value in self.without_noise.items())
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
     python scripts/robustness.py --checkpoint pretrained/ac_iqn --json robustness.json
 
-Each quantity has its undisturbed level and some more. `evaluate.py --report FOLDER
---report-robustness FILE` draws the record.
+Each quantity has its undisturbed level and some more; those that a policy's task lacks are left
+out. `evaluate.py --report FOLDER --report-robustness FILE` draws the record.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 
+from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import TASKS
+from marinenav_env.fields import dotted_keys, require
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
 from train_RL_agents.commands.evaluation import evaluate
 from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -35,12 +38,21 @@ class Quantity(NamedTuple):
         calm: the undisturbed level.
         levels: others.
         keys: settings that get the level; ``{}`` stands for it.
+        scales_noise: whether it does nothing to a sensor without noise.
     """
 
     name: str
     calm: float
     levels: tuple[float, ...]
     keys: tuple[str, ...]
+    scales_noise: bool = False
+
+    def fits(self, env: TaskConfig) -> bool:
+        """Return whether the environment has what is changed."""
+        known = dotted_keys(type(env), prefix="env")
+        if not all(key.partition("=")[0] in known for key in self.keys):
+            return False
+        return not self.scales_noise or env.perception.noisy
 
 
 QUANTITIES = (
@@ -53,11 +65,12 @@ QUANTITIES = (
         ("env.wind.speed=[5,5]", "env.wind.gust_std={0}"),
     ),
     Quantity("significant wave height (m)", 0.0, (0.1, 0.2, 0.3), ("env.waves.height={0}",)),
-    Quantity("noise (times)", 1.0, (2.0, 4.0), ("env.perception.noise_factor=[{0},{0}]",)),
+    Quantity("noise (times)", 1.0, (2.0, 4.0), ("env.perception.noise_factor=[{0},{0}]",), True),
+    Quantity("noise of a distance (m)", 0.0, (0.2, 0.5), ("env.perception.range_std={0}",)),
     Quantity("seen a decision late (share)", 0.0, (0.5, 1.0), ("env.perception.delay={0}",)),
-    Quantity("objects missed (share)", 0.0, (0.1, 0.2), ("env.perception.miss={0}",)),
+    Quantity("objects or rays missed (share)", 0.0, (0.1, 0.2), ("env.perception.miss={0}",)),
     Quantity("nothing seen (share of decisions)", 0.0, (0.1, 0.2), ("env.perception.dropout={0}",)),
-    Quantity("range (m)", 20.0, (15.0, 10.0), ("env.perception.range={0}",)),
+    Quantity("range (times)", 1.0, (0.75, 0.5), ("env.perception.range_factor=[{0},{0}]",)),
     Quantity("mass (times)", 1.0, (0.7, 1.3), ("env.variation.mass=[{0},{0}]",)),
     Quantity(
         "thrust (times)",
@@ -84,9 +97,11 @@ QUANTITIES = (
 def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
     """Yield a row for the undisturbed worlds, and one for each level of each quantity."""
     name = path if options.shield is None else f"{path}, shield"
-    stage = stage_of(options, path)
+    config = load_policy(path)[1]
+    stage = options.stage or str(len(TASKS[config.task].evaluation_stages))
+    quantities = fitting(options.quantities, path, config)
     yield {"policy": name, "quantity": None, "level": None, **_row(options, path, stage, ())}
-    for quantity in chosen(options.quantities):
+    for quantity in quantities:
         for level in quantity.levels:
             settings = tuple(key.format(level) for key in quantity.keys)
             known = {"policy": name, "quantity": quantity.name, "level": level}
@@ -96,6 +111,20 @@ def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
 def chosen(words: Sequence[str]) -> list[Quantity]:
     """Return the quantities with one of these words in their names; all for none."""
     return [q for q in QUANTITIES if not words or any(word in q.name for word in words)]
+
+
+def fitting(words: Sequence[str], path: str, config: TrainConfig) -> list[Quantity]:
+    """Return the chosen quantities that the environment of a policy has.
+
+    Raises:
+        ConfigError: it has none of them.
+    """
+    asked = chosen(words)
+    found = [quantity for quantity in asked if quantity.fits(config.env)]
+    named = ", ".join(quantity.name for quantity in asked)
+    remedy = f"its task {config.task!r} has none of {named}; choose others or leave it out"
+    require(bool(found), "checkpoint", path, remedy)
+    return found
 
 
 def _row(
@@ -109,14 +138,6 @@ def _row(
     (row,) = evaluate(parsed, path, Console(quiet=True)).as_json()["stages"]
     kept = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
     return {name: row[name] for name in kept}
-
-
-def stage_of(options: argparse.Namespace, path: str) -> str:
-    """Return the stage given, else the last evaluation stage of the policy's task."""
-    if options.stage is not None:
-        return str(options.stage)
-    _, config = load_policy(path)
-    return str(len(TASKS[config.task].evaluation_stages))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

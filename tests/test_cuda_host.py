@@ -155,8 +155,8 @@ def test_states_have_the_bits_of_the_simd_build(states_of_kernels, block_size, m
 
 
 ROOMS = {
-    "envs": "actions classic determinism ends icra2024 noise options placement ranging scenes "
-    "sensor_faults stream thrusters variation vessels waves wind",
+    "envs": "actions classic determinism ends icra2024 noise options placement ranging "
+    "ray_faults scenes sensor_faults stream thrusters variation vessels waves wind",
     "kernel": "ops plans",
 }
 """Tests of the simulator that mostly step. The other ones are of Python, or of a program in C++."""

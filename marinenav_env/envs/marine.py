@@ -20,6 +20,8 @@ from marinenav_env.kernel import ops
 
 DISCRETE_ACTIONS = ops.describe("marine").discrete
 CONTINUOUS_ACTIONS = ops.describe("marine").continuous
+SENSOR_ADDED = {"past": 0.0, "sensor": 1.0, "reach": 1.0}
+"""Tensors of a sensor's faults, which older checkpoints lack."""
 
 
 class MarineNavEnv(KernelEnv):
@@ -70,8 +72,9 @@ class MarineNavEnv(KernelEnv):
     describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
     tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
     names_added: ClassVar = {
-        **dict.fromkeys(("wind", "stream", "wave", "thruster", "past"), 0.0),
-        **dict.fromkeys(("factor", "sensor", "reach"), 1.0),
+        **dict.fromkeys(("wind", "stream", "wave", "thruster"), 0.0),
+        **SENSOR_ADDED,
+        "factor": 1.0,
     }
 
     def __init__(

@@ -12,7 +12,7 @@ import numpy as np
 
 from marinenav_env.config import RewardConfig, ThrustTaskConfig
 from marinenav_env.envs.icra2024 import ReachGoalConfig
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.marine import SENSOR_ADDED, MarineNavEnv
 from marinenav_env.envs.observation import RayObservation
 from marinenav_env.envs.scenes import AnyStage, stage_tables
 from marinenav_env.envs.spec import (
@@ -25,7 +25,8 @@ from marinenav_env.envs.spec import (
     thrust_actions,
 )
 from marinenav_env.envs.state import Slots
-from marinenav_env.fields import Settings, setting
+from marinenav_env.faults import SensorFaultConfig
+from marinenav_env.fields import setting
 from marinenav_env.kernel import ops
 
 SECTORS, SECTOR_FEATURES = (
@@ -40,7 +41,17 @@ project = functools.partial(setting, source="this project")
 
 
 @dataclass(frozen=True)
-class SectorConfig(Settings):
+class RangeFinderConfig(SensorFaultConfig):
+    """What may go wrong with a range finder, and the noise of what it measures."""
+
+    range_std: float = project(0.0, unit="m", low=0.0)
+    """Of the normal noise on the distance that a ray measures, which stays within the range."""
+
+    without_noise: ClassVar = {"range_std": 0.0}
+
+
+@dataclass(frozen=True)
+class SectorConfig(RangeFinderConfig):
     """Rays all around, pooled into nine sectors."""
 
     range: float = project(20.0, unit="m", above=0.0)  # to a surface; gym-auv: 150, on a larger map
@@ -55,7 +66,7 @@ class SectorConfig(Settings):
 
 
 @dataclass(frozen=True)
-class BeamConfig(Settings):
+class BeamConfig(RangeFinderConfig):
     """Eleven beams ahead."""
 
     range: float = iros(10.0, unit="m", above=0.0)  # to a surface
@@ -146,7 +157,7 @@ class RangingEnv(MarineNavEnv):
     entry_keys: ClassVar = {"ego": "self", "rays": "rays", "hits": "hits"}
     info_fields = ("step_energy", "progress", "contact")
     names_before: ClassVar = {}
-    names_added: ClassVar = {}
+    names_added: ClassVar = SENSOR_ADDED
     training_changes: ClassVar = {
         **MarineNavEnv.training_changes,
         "reward": _reward(MarineNavEnv.training_changes["reward"]),

@@ -24,7 +24,7 @@ PLACELESS = {
     "wind": ("gust_std",),
     "thrusters": ("lag",),
     "variation": (),
-    "perception": ("miss", "dropout", "delay", "noise_factor", "range_factor"),
+    "perception": ("miss", "dropout", "delay", "noise_factor", "range_factor", "range_std"),
 }
 """Groups and names of the disturbances that have no place on a map; () stands for all names."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from marinenav_env.config import EnvConfig, TaskConfig, ThrustTaskConfig
+from marinenav_env.config import TaskConfig, ThrustTaskConfig
+from marinenav_env.envs.ranging import RangeFinderConfig
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
@@ -23,20 +24,19 @@ SENSOR = {
     "noise_factor": (0.5, 2.0),
     "range_factor": (0.5, 1.0),
 }
+RANGE_FINDER = {"range_std": 0.1}
 DISTURBANCES = ("off", *PARTS, "sensor", "all")
 
 
 def fitting_disturbances(kind: type[TaskConfig]) -> list[str]:
     """Return those of `DISTURBANCES` that a task with such a configuration has."""
-    if not issubclass(kind, ThrustTaskConfig):
-        return ["off"]
-    # A range finder has no faults.
-    return [name for name in DISTURBANCES if name != "sensor" or issubclass(kind, EnvConfig)]
+    return list(DISTURBANCES) if issubclass(kind, ThrustTaskConfig) else ["off"]
 
 
 def disturbed(config: TaskConfig, name: str) -> TaskConfig:
     """Return a configuration with the disturbances of that name, one of the fitting ones."""
     parts: dict[str, Any] = {part: value for part, value in PARTS.items() if name in (part, "all")}
-    if name in ("sensor", "all") and isinstance(config, EnvConfig):
-        parts["perception"] = replace(config.perception, **SENSOR)
+    if name in ("sensor", "all"):
+        noise = RANGE_FINDER if isinstance(config.perception, RangeFinderConfig) else {}
+        parts["perception"] = replace(config.perception, **SENSOR, **noise)
     return replace(config, **parts)

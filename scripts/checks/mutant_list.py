@@ -32,6 +32,8 @@ ENDS = "marinenav_env/envs/test_ends.py"
 PLACE = "marinenav_env/envs/test_placement.py"
 WIND, WAVES = "marinenav_env/envs/test_wind.py", "marinenav_env/envs/test_waves.py"
 FAULTS = "marinenav_env/envs/test_sensor_faults.py"
+RAYS = "marinenav_env/envs/test_ray_faults.py"
+RANGING = "marinenav_env/envs/test_ranging.py"
 THRUSTERS = "marinenav_env/envs/test_thrusters.py"
 
 TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
@@ -79,17 +81,35 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     (CORE + "marine/sensors/nearest_objects.h", (NOISE, MODEL, FAULTS)): (
         ("p.perception.velocity_std * factor", "p.perception.position_std * factor"),
         ("distance <= seen.radius + range", "distance <= truth.radius + range"),
-        ("load<V>(s.reach + w)", "load<V>(s.sensor + w)"),
-        ("between(range[0], range[1], bits.w1)", "between(range[0], range[1], bits.w0)"),
         ("distance - seen.radius", "distance"),
         ("truth.radius + self.hull", "seen.radius + self.hull"),
         ("true_dx * true_dx + true_dy * true_dy", "dx * dx + dy * dy"),
         ("o.vx + velocity.first * velocity_std", "o.vx + position.first * velocity_std"),
         ("(T(1) - p.perception.radius_mean_ratio)", "p.perception.radius_mean_ratio"),
+        ("o.px >= distance * p.perception.cos_half_angle", "o.px >= p.perception.cos_half_angle"),
+    ),
+    (CORE + "marine/sensors/faults.h", (FAULTS, RAYS)): (
+        ("load<V>(s.reach + w)", "load<V>(s.sensor + w)"),
+        ("between(range[0], range[1], bits.w1)", "between(range[0], range[1], bits.w0)"),
         ("splat<V>(p.perception.miss)", "splat<V>(p.perception.dropout)"),
         ("splat<V>(p.perception.delay)", "splat<V>(p.perception.dropout)"),
         ("past(2, o.vx)", "past(3, o.vx)"),
-        ("o.px >= distance * p.perception.cos_half_angle", "o.px >= p.perception.cos_half_angle"),
+    ),
+    (CORE + "marine/sensors/rays.h", (RAYS, RANGING)): (
+        ("this->range_std > T(0)", "this->range_std > T(9)"),
+        ("true_dx * true_dx + true_dy * true_dy", "true_dx * true_dx"),
+        ("faults.noise_factor * p.perception.range_std", "faults.noise_factor"),
+        ("random.draw(Purpose::kMiss, r, first / kDrawn)", "random.draw(Purpose::kMiss, r, 0)"),
+        ("uniform<V>(word[n])", "uniform<V>(word[0])"),
+        ("faults.blind", "negate(faults.blind)"),
+        ("larger(truth + noise[n] * std, zero)", "truth + noise[n] * std"),
+        ("truth <= faults.range", "truth <= splat<V>(p.perception.range)"),
+        ("near.second", "near.first"),
+    ),
+    (CORE + "marine/sensors/sectors.h", (RAYS, RANGING)): (
+        ("splat<V>(s.ray_sin(i))", "splat<V>(s.ray_cos(i))"),
+        ("select(closer, found, measured[k])", "measured[k]"),
+        ("select(closer, circle.vx, vx[k])", "circle.vx"),
     ),
     (CORE + "marine/env.h", (ENDS,)): (
         (

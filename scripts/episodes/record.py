@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from marinenav_env.config import EnvConfig
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
+from marinenav_env.faults import SensorFaultConfig
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.commands.worlds import long_episodes, worlds_of
@@ -66,7 +66,7 @@ def add_policy_options(parser: argparse.ArgumentParser, *, required: bool, stage
         "--noise",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether perception is noisy (of the task marine; others have no noise)",
+        help="whether perception is noisy and has faults, where a task knows any",
     )
     parser.add_argument(
         "--limit",
@@ -146,7 +146,7 @@ def adapted(options: argparse.Namespace) -> functools.partial[Any]:
 
 def _adapt(config: Any, *, limit: int, noise: bool) -> Any:
     config = long_episodes(config, limit)
-    if noise or not isinstance(config, EnvConfig):  # other tasks have no noise
+    if noise or not isinstance(getattr(config, "perception", None), SensorFaultConfig):
         return config
     return replace(config, perception=config.perception.noiseless())
 

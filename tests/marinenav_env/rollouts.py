@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,8 +44,9 @@ def quiet(config: EnvConfig) -> EnvConfig:
     return replace(config, perception=config.perception.noiseless())
 
 
-def rough(config: EnvConfig) -> EnvConfig:
-    """The same with every disturbance."""
+def rough(config: Any) -> Any:
+    """The same with every disturbance; a range finder is noisy."""
+    noise = {"range_std": 0.2} if hasattr(config.perception, "range_std") else {}
     return replace(
         config,
         wind=WindConfig(speed=(1.0, 6.0), gust_std=2.0),
@@ -59,6 +61,7 @@ def rough(config: EnvConfig) -> EnvConfig:
             delay=0.25,
             noise_factor=(0.5, 2.0),
             range_factor=(0.5, 1.0),
+            **noise,
         ),
     )
 

@@ -1,10 +1,15 @@
 """Recorded episodes of a policy replay, with and without noise, for both kinds of actions."""
 
+import argparse
+
 import numpy as np
 import pytest
 
+from marinenav_env.envs.icra2024 import Icra2024Config
+from marinenav_env.envs.ranging import BeamConfig, BeamsConfig
 from marinenav_env.episodes.format import read_episode
 from scripts import episode as program
+from scripts.episodes.record import adapted
 from tests.train_RL_agents.policy_samples import save_policy
 
 
@@ -136,3 +141,11 @@ def test_worlds_that_files_do_not_hold(tmp_path, refused):
     replay = ["replay", "x.json", "env.wind.speed=3"]
     refused(program.main, replay, "is for record and plot", status=2)
     assert not output.exists()
+
+
+def test_no_noise_leaves_out_noise_and_faults_of_any_sensor():
+    faulty = BeamsConfig(perception=BeamConfig(range=8.0, miss=0.1, range_std=0.1))
+    for noise, perception in ((True, faulty.perception), (False, BeamConfig(range=8.0))):
+        adapt = adapted(argparse.Namespace(limit=50, noise=noise))
+        assert adapt(faulty).perception == perception
+        assert adapt(Icra2024Config()).perception == Icra2024Config().perception

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from marinenav_env.config import EnvConfig
-from marinenav_env.fields import ConfigError
+from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.ranging import BeamConfig, BeamsConfig
+from marinenav_env.fields import ConfigError, build
 from scripts import robustness
 from train_RL_agents.config.files import read_overrides
 from train_RL_agents.evaluation.report import robustness as section
@@ -42,13 +43,34 @@ def test_what_is_changed_changes_what_happens(record):
 
 @pytest.mark.parametrize("quantity", robustness.QUANTITIES, ids=lambda quantity: quantity.name)
 def test_every_level_is_a_setting_of_the_environment(quantity):
+    fitting = [kind.config_type for kind in TASKS.values() if quantity.fits(kind.config_type())]
+    assert fitting
     for level in quantity.levels:
-        values = read_overrides([key.format(level) for key in quantity.keys])
-        assert values["env"]
         assert level != quantity.calm
-        for key in quantity.keys:
-            group, _, name = key.partition("=")[0].removeprefix("env.").partition(".")
-            assert hasattr(getattr(EnvConfig(), group), name)
+        values = read_overrides([key.format(level) for key in quantity.keys])
+        for kind in fitting:
+            assert build(kind, values["env"]) != kind()
+
+
+def test_tasks_have_the_quantities_that_they_know():
+    names = {
+        task: [q.name for q in robustness.QUANTITIES if q.fits(kind.config_type())]
+        for task, kind in TASKS.items()
+    }
+    everything = [q.name for q in robustness.QUANTITIES]
+    assert names["marine"] == [name for name in everything if name != "noise of a distance (m)"]
+    for task in ("marine_sectors", "marine_beams"):
+        assert names[task] == [name for name in everything if name != "noise (times)"]
+    assert names["icra2024"] == names["cartpole"] == []
+    (times,) = robustness.chosen(["noise (times)"])
+    loud = BeamsConfig(perception=BeamConfig(range_std=0.1))
+    assert times.fits(loud), "its noise can be scaled"
+
+
+def test_a_policy_without_any_of_the_quantities_is_refused(tmp_path, refused):
+    command = ["--checkpoint", "pretrained/icra2024_dqn", "--json", str(tmp_path / "x.json")]
+    message = "its task 'icra2024' has none of lag of thrusters (s)"
+    refused(robustness.main, [*command, "--quantities", "lag"], message)
 
 
 def test_some_quantities_can_be_chosen(tmp_path, refused):
@@ -98,6 +120,7 @@ def test_guarded_policies_are_named_and_meet_the_last_stage_of_their_task(tmp_pa
         robustness, "evaluate", lambda parsed, path, console: seen.append(parsed) or Table()
     )
     file = tmp_path / "x.json"
+    monkeypatch.setattr(robustness, "fitting", lambda words, path, config: TWO[:1])
     for policy in ("baseline:orca", "pretrained/icra2024_dqn"):
         command = ["--checkpoint", policy, "--json", str(file), "--shield", "margin_m=0.5"]
         assert robustness.main(command) == 0

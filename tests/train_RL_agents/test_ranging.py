@@ -41,6 +41,19 @@ def test_every_agent_acts_on_rays(name):
     assert action.shape == ((3,) if agent.discrete else (3, 2))
 
 
+def test_faults_of_range_finders_are_settings(tmp_path, refused):
+    """A key that is wrong, or of another sensor, is told before anything begins."""
+    command = ["--task", "marine_beams", "--agent", "IQN", "--output", str(tmp_path / "run")]
+    for setting, message in (
+        ("env.perception.miss=1.5", "env.perception.miss is 1.5: give 1.0 or less"),
+        ("env.perception.missing=0.1", "the nearest valid one is 'env.perception.miss'"),
+        ("env.perception.velocity_std=0.1", "unknown setting 'env.perception.velocity_std'"),
+    ):
+        refused(train.main, [*command, setting], message)
+    config, _, _ = load_config(task="marine_beams", overrides=["env.perception.miss=0.1"])
+    assert config.env.perception.miss == 0.1
+
+
 def test_a_risk_level_needs_objects():
     overrides = ["algorithm.adaptive_cvar=true"]
     config, _, _ = load_config(task="marine_beams", agent="IQN", overrides=overrides)
@@ -52,11 +65,17 @@ def test_a_risk_level_needs_objects():
 def test_train_evaluate_and_export(tmp_path, refused):
     run, stage = tmp_path / "run", "evaluation.stages=[[3,0,1,30]]"
     task = ["--task", "marine_beams", "--agent", "AC-IQN", "--output", str(run)]
-    assert train.main([*task, *TINY, stage, "env.vessel=otter", "env.wind.speed=[1,2]"]) == 0
+    faults = ["env.perception.miss=0.1", "env.perception.noise_factor=[0.5,2]"]
+    changes = [*faults, "env.perception.range_std=0.1", "env.vessel=otter", "env.wind.speed=[1,2]"]
+    assert train.main([*task, *TINY, stage, *changes]) == 0
     _, config = load_policy(run)
+    perception = config.env.perception
+    assert (perception.miss, perception.noise_factor) == (0.1, (0.5, 2.0))
+    assert perception.range_std == 0.1
     assert (config.task, config.env.vessel.name) == ("marine_beams", "otter")
     assert config.env.reward.collision == -10.0
-    (row,) = table_of(tmp_path, "--checkpoint", str(run), "--episodes", "1")["stages"]
+    blind = ["env.perception.dropout=1"]
+    (row,) = table_of(tmp_path, "--checkpoint", str(run), "--episodes", "1", *blind)["stages"]
     assert row["episodes"] == 1
     assert export.main(["--checkpoint", str(run), "--format", "torchscript"]) == 0
     arguments = ["record", "--checkpoint", str(run), "--output", str(tmp_path)]

@@ -11,7 +11,7 @@ struct Purpose {
     kRobot = 1, kHeading = 2, kVortex = 3, kBuoy = 4, kRobotNoise = 5, kBuoyNoise = 6,
     kWind = 7, kGust = 8, kStream = 9, kWave = 10,
     kThrusterLoss = 11, kVariation = 12, kSensorFactors = 13, kBlind = 14, kMiss = 15,
-    kScene = 16, kFringe = 17
+    kScene = 16, kFringe = 17, kRayNoise = 18
   };
 };
 

@@ -12,7 +12,7 @@ from marinenav_env.envs.ranging import BeamsConfig, BeamsEnv, SectorsConfig, Sec
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, build
 from marinenav_env.vessels import VESSELS
-from tests.marinenav_env.rollouts import actions, assert_same_worlds, record, roll
+from tests.marinenav_env.rollouts import actions, assert_same_worlds, record, roll, rough
 
 STAGE = Stage(robots=5, vortices=2, buoys=6, min_distance_m=12.0)
 ENVIRONMENTS = (SectorsEnv, BeamsEnv)
@@ -175,9 +175,10 @@ def test_contact_is_that_of_hull_circles(kind):
     assert collisions > 5
 
 
+@pytest.mark.parametrize("change", [lambda config: config, rough], ids=["calm", "rough"])
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
-def test_lanes_and_batches_leave_the_bits_alone(kind):
-    config = crowded(kind.config_type())
+def test_lanes_and_batches_leave_the_bits_alone(kind, change):
+    config = change(crowded(kind.config_type()))
     many = record(kind(19, stages=(STAGE,), config=config, seed=4), 12)
     one = record(kind(1, stages=(STAGE,), config=config, seed=4, first_world=17), 12)
     assert_same_worlds(many, one, 17, 18)
@@ -211,6 +212,12 @@ def test_the_face_and_the_description_agree(name):
         (BeamsConfig, {"range": math.inf}, "range is inf: give a finite number"),
         (BeamsConfig, {"angle": 7.0}, r"angle is 7\.0: give 6\.28.* or less \[rad\]"),
         (BeamsConfig, {"rays": 12}, "unknown setting 'perception.rays'"),
+        (BeamsConfig, {"miss": 1.5}, r"perception\.miss is 1\.5: give 1\.0 or less"),
+        (SectorsConfig, {"dropout": "often"}, r"dropout is 'often' \(str\): give a number"),
+        (SectorsConfig, {"range_factor": 0.5}, r"range_factor is \(0\.5,\): give 2 values"),
+        (BeamsConfig, {"noise_factor": [2, 1]}, r"noise_factor is .*: give the lower end first"),
+        (BeamsConfig, {"range_std": -1.0}, r"range_std is -1\.0: give 0\.0 or more \[m\]"),
+        (SectorsConfig, {"position_std": 0.1}, "unknown setting 'perception.position_std'"),
     ],
 )
 def test_bad_range_finders_are_refused(kind, values, message):

@@ -1,4 +1,4 @@
-"""The C++ core without torch: compiles `tests/csrc/test_core.cpp` and runs it.
+"""The C++ core without torch: compiles `test_core.cpp` and `test_rays.cpp` and runs them.
 
 Under the address and undefined-behaviour sanitizers for this machine, with the flags of the
 operators, and for each older instruction set that it also runs: all must give the same bits.
@@ -81,6 +81,13 @@ def test_core_with_every_disturbance(programs):
 @pytest.mark.parametrize("name", OTHER_BUILDS)
 def test_other_builds_give_the_same_bits(programs, sanitized_output, name):
     assert digests(checked_output(programs[name])) == digests(sanitized_output)
+
+
+def test_faults_of_range_finders_by_hand():
+    """Each fault, in scalars of both types and in lanes, beside doubles from the same words."""
+    output = checked_output(build("rays", PROGRAM.with_name("test_rays.cpp"), *SANITIZED))
+    assert output.endswith("0 failures\n")
+    assert output.count("ok ") == 39
 
 
 def test_program_wants_its_parameters(programs):

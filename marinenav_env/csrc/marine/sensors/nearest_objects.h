@@ -1,10 +1,8 @@
 // What a robot sees: detection with noise, the nearest objects, contact and COLREGs.
 #pragma once
 
-#include "kernel/params.h"
-#include "kernel/worlds.h"
 #include "marine/colregs.h"
-#include "marine/purposes.h"
+#include "marine/sensors/faults.h"
 
 namespace marinenav {
 
@@ -13,30 +11,17 @@ constexpr int kObjects = 5;  // nearest objects in an observation
 constexpr int kObjectFeatures = 5;
 
 #define MN_PERCEPTION_PARAMS(X, XS) \
-  X(range) X(angle) X(position_std) X(velocity_std) X(radius_mean_ratio)                        \
-  X(miss) X(dropout) X(delay) XS(noise_factor, 2) XS(range_factor, 2)
+  X(range) X(angle) X(position_std) X(velocity_std) X(radius_mean_ratio) MN_SENSOR_FAULTS(X, XS)
 MN_PARAMS(ListedPerceptionParams, MN_PERCEPTION_PARAMS)
 #undef MN_PERCEPTION_PARAMS
 
 template <class T>
-struct PerceptionParams : ListedPerceptionParams<T> {
+struct PerceptionParams : FaultyParams<ListedPerceptionParams, T> {
   T cos_half_angle;  // of the field of view
 
   // An object at distance d is in view if x >= d * cos(angle / 2): all of them for a full circle.
   void derive(const PerceptionParams<double>& p) {
     cos_half_angle = static_cast<T>(std::cos(0.5 * p.angle));
-  }
-
-  MN_HD bool noise_varies() const { return varies(this->noise_factor); }
-  MN_HD bool range_varies() const { return varies(this->range_factor); }
-  template <class Range>
-  MN_HD static bool varies(const Range& factor) {
-    return !(factor[0] == T(1) && factor[1] == T(1));
-  }
-  /// Whether anything may go wrong with the sensor.
-  MN_HD bool faulty() const {
-    return this->miss > T(0) || this->dropout > T(0) || this->delay > T(0) || noise_varies() ||
-           range_varies();
   }
 };
 
@@ -46,9 +31,6 @@ struct ObjectList {
   V key[kObjects];  // surface distance, m; kUnseen where there is no object
   Object<V> object[kObjects];
 };
-
-template <class T>
-constexpr T kUnseen = static_cast<T>(1e30);
 
 /// Adds an object; among equal keys the earlier one stays in front.
 template <class V>
@@ -68,12 +50,6 @@ MN_HD void insert(ObjectList<V>& list, V key, Object<V> o) {
          select(shift, old.vy, o.vy), select(shift, old.radius, o.radius)};
   }
 }
-
-/// An object as it is, world frame.
-template <class V>
-struct TrueObject {
-  V x, y, vx, vy, radius;
-};
 
 /// Sensor noise: N(0, std) on position and velocity in the world frame; radius times
 /// mean_ratio + (1 - mean_ratio) * vonMises(0, kappa) / pi.
@@ -97,12 +73,6 @@ MN_HD TrueObject<V> add_noise(const P& p, const S& s, const Philox4<UInt<V>>& bi
           o.vx + velocity.first * velocity_std, o.vy + velocity.second * velocity_std,
           o.radius * radius_factor};
 }
-
-/// Own pose, and the radius (m) within which own hull touches others.
-template <class V>
-struct Observer {
-  V x, y, cos, sin, hull;
-};
 
 /// Sees one object: into the list if detected, not missed and within this episode's range, and
 /// true where it is detected and touched.
@@ -135,70 +105,6 @@ MN_HD bool is_noisy(const PerceptionParams<T>& p) {
 template <class V>
 constexpr int kTogether = kLaneCount<V> == 1 ? 1 : 2;
 
-/// An object that may be there, and the counter of its noise.
-template <class V>
-struct Candidate {
-  Mask<V> present;
-  TrueObject<V> truth;
-  Philox4<UInt<V>> counter;
-};
-
-/// Object `index` as robot r meets them: the buoys, then the other robots.
-template <class V, class S, class P, class T = Scalar<V>>
-MN_HD Candidate<V> candidate(const S& s, const P& p, const RandomStream<V>& random,
-                             int r, int w, int index) {
-  using F = typename S::Robot;
-  const V zero = splat<V>(T(0));
-  if (index < s.buoys) {
-    const V radius = load<V>(s.buoy_at(2, index, w));
-    return {radius > zero,
-            {load<V>(s.buoy_at(0, index, w)), load<V>(s.buoy_at(1, index, w)), zero, zero, radius},
-            random.counter(Purpose::kBuoyNoise, r, index)};
-  }
-  const int other = index - s.buoys, j = other < r ? other : other + 1;
-  const auto counter = random.counter(Purpose::kRobotNoise, r, j);
-  if (j >= s.robots) return {zero > zero, {zero, zero, zero, zero, zero}, counter};
-  return {is_set(load_int<V>(s.status_at(j, w)), kAlive),
-          {load<V>(s.robot_at(F::kX, j, w)), load<V>(s.robot_at(F::kY, j, w)),
-           load<V>(s.robot_at(F::kVx, j, w)), load<V>(s.robot_at(F::kVy, j, w)), splat<V>(p.vessel.radius)},
-          counter};
-}
-
-/// What goes wrong with the sensor of robot r in a decision.
-template <class V>
-struct SensorFaults {
-  Mask<V> blind, late;
-  V noise_factor, range;
-
-  template <class S, class P, class T = Scalar<V>>
-  MN_HD SensorFaults(const S& s, const P& p, const RandomStream<V>& random, int r, int w) {
-    const auto bits = random.draw(Purpose::kBlind, r, 0);
-    blind = uniform<V>(bits.w0) < splat<V>(p.perception.dropout);
-    late = uniform<V>(bits.w1) < splat<V>(p.perception.delay);
-    noise_factor = load<V>(s.sensor + w);
-    range = splat<V>(p.perception.range);
-    if (p.perception.range_varies()) range = range * load<V>(s.reach + w);
-  }
-
-  /// Object `index` as a late sensor has it: where it was when the decision began.
-  template <class S, class T = Scalar<V>>
-  MN_HD TrueObject<V> delayed(const S& s, int r, int w, int index, const TrueObject<V>& o) const {
-    const int other = index - s.buoys, j = other < r ? other : other + 1;
-    if (index < s.buoys || j >= s.robots) return o;
-    auto past = [&](int field, V now) {
-      return select(late, load<V>(s.past_at(field, j, w)), now);
-    };
-    return {past(0, o.x), past(1, o.y), past(2, o.vx), past(3, o.vy), o.radius};
-  }
-
-  /// Where object `index` is not overlooked.
-  template <class P, class T = Scalar<V>>
-  MN_HD Mask<V> shows(const P& p, const RandomStream<V>& random, int r, int index) const {
-    const auto bits = random.draw(Purpose::kMiss, r, index);
-    return negate(either(blind, uniform<V>(bits.w0) < splat<V>(p.perception.miss)));
-  }
-};
-
 /// Looks around: fills `list` and returns where the robot touches a detected object.
 template <bool kFaulty, class V, class S, class P, class T = Scalar<V>>
 MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
@@ -212,13 +118,7 @@ MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
     list.object[k] = {zero, zero, zero, zero, zero};
   }
   auto contact = zero > zero;
-  const auto faults = [&] {
-    if constexpr (kFaulty) {
-      return SensorFaults<V>(s, p, random, r, w);
-    } else {
-      return 0;
-    }
-  }();
+  const FaultsIf<kFaulty, V> faults(s, p, random, r, w);
   // Buoys first: on equal distance they are listed before robots.
   for (int first = 0; first < s.buoys + s.robots - 1; first += N) {
     Candidate<V> object[N];
@@ -272,9 +172,8 @@ MN_HD V colregs_angle(const P& p, const ObjectList<V>& list, V u, V v) {
 }
 
 /// The nearest kObjects by surface distance, their number fixed and a mask beside them.
-struct NearestObjects {
+struct NearestObjects : FaultySensor {
   static constexpr int kEntries = 2;
-  static constexpr bool kFaulty = true;  // it has faults, if the parameters say so
   static constexpr int kSize = kObjects * (kObjectFeatures + 1);
   MN_HD static constexpr int entry_size(int k) {
     return k == 0 ? kObjects * kObjectFeatures : kObjects;
@@ -299,49 +198,12 @@ struct NearestObjects {
     void derive(const Groups<double>& exact) { perception.derive(exact.perception); }
   };
 
-  static TensorSpecs state() {
-    // of the episode; vessels when the decision began: m, m, m/s, m/s
-    return {{"sensor", Number::kReal, {1, "stride"}, "noise_factor"},
-            {"reach", Number::kReal, {1, "stride"}, "range_factor"},
-            {"past", Number::kReal, {4, "robots", "stride"}, "x y vx vy"}};
-  }
-
   template <class T>
-  struct View {
+  struct View : FaultySensor::View<T> {
     const T* radius_noise;
-    T *sensor, *reach, *past;
-    int past_robots, past_stride;
     explicit View(const Tables& t)
-        : radius_noise(t.at<T>("radius_noise")), sensor(t.at<T>("sensor")),
-          reach(t.at<T>("reach")), past(t.at<T>("past")), past_robots(t.size("robots")),
-          past_stride(t.size("stride")) {}
-    MN_HD T* past_at(int field, int r, int w) const {
-      return past + (int64_t{field} * past_robots + r) * past_stride + w;
-    }
+        : FaultySensor::View<T>(t), radius_noise(t.at<T>("radius_noise")) {}
   };
-
-  /// Keeps where vessels are, for a late sensor.
-  template <class V, class S>
-  MN_HD static void keep(const S& s, int w) {
-    using F = typename S::Robot;
-    const int fields[] = {F::kX, F::kY, F::kVx, F::kVy};
-    for (int r = 0; r < s.robots; ++r)
-      for (int i = 0; i < 4; ++i)
-        store(s.past_at(i, r, w), load<V>(s.robot_at(fields[i], r, w)));
-  }
-  template <class V, class S, class P>
-  MN_HD static void advance(const S& s, const P& p, int w, Mask<V>) {
-    if (p.perception.delay > 0) keep<V>(s, w);
-  }
-  template <class Placement>
-  MN_HD static void place(const Placement& place) {
-    const auto& noise = place.p.perception.noise_factor;
-    const auto& range = place.p.perception.range_factor;
-    const Philox4<uint32_t> bits = place.random.draw(Purpose::kSensorFactors, 0, 0);
-    place.s.sensor[place.w] = between(noise[0], noise[1], bits.w0);
-    place.s.reach[place.w] = between(range[0], range[1], bits.w1);
-    if (place.p.perception.delay > 0) keep<typename Placement::Real>(place.s, place.w);
-  }
 
   /// What a sighting says besides the observation: contact, and the COLREGs' angle.
   template <class V>

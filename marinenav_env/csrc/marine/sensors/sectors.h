@@ -8,12 +8,13 @@ namespace marinenav {
 constexpr int kMostRays = 180;
 constexpr int kSectors = 9;
 
-#define MN_SECTOR_PARAMS(X, XS) X(range) X(rays) X(pooling) X(passage_margin) X(closeness)
+#define MN_SECTOR_PARAMS(X, XS) \
+  X(range) X(rays) X(pooling) X(passage_margin) X(closeness) MN_RAY_FAULTS(X, XS)
 MN_PARAMS(ListedSectorParams, MN_SECTOR_PARAMS)
 #undef MN_SECTOR_PARAMS
 
 template <class T>
-struct SectorParams : ListedSectorParams<T> {
+struct SectorParams : RayParams<ListedSectorParams, T> {
   T angle;      // rad between two rays
   T per_log;    // 1 / ln(1 + range)
   T per_range;  // 1/m
@@ -45,9 +46,9 @@ struct Sectors : RowSensor<kSectors, 3> {
   };
 
   template <class T>
-  struct View {
+  struct View : FaultySensor::View<T> {
     const T* ray;
-    explicit View(const Tables& t) : ray(t.at<T>("ray")) {}
+    explicit View(const Tables& t) : FaultySensor::View<T>(t), ray(t.at<T>("ray")) {}
     MN_HD T ray_cos(int i) const { return ray[i]; }
     MN_HD T ray_sin(int i) const { return ray[kMostRays + i]; }
     MN_HD int ray_sector(int i) const { return static_cast<int>(ray[2 * kMostRays + i]); }
@@ -91,28 +92,72 @@ struct Sectors : RowSensor<kSectors, 3> {
     return one - smaller(larger(share, splat<V>(T(0))), one);
   }
 
+  /// What sectors' shortest rays say: a distance (m), and the velocity (m/s) of what each meets.
+  template <class V>
+  struct Shortest {
+    V distance[kSectors], vx[kSectors], vy[kSectors];
+    MN_HD void clear(V nothing) {
+      for (int k = 0; k < kSectors; ++k) distance[k] = nothing, vx[k] = V{}, vy[k] = V{};
+    }
+    MN_HD void note(int k, Mask<V> closer, V d, const Circle<V>& circle) {
+      distance[k] = select(closer, d, distance[k]);
+      vx[k] = select(closer, circle.vx, vx[k]), vy[k] = select(closer, circle.vy, vy[k]);
+    }
+  };
+
+  /// Makes of the distances to what rays meet those that they measure, and the sectors' shortest.
+  template <class V, class S, class P, class T = Scalar<V>>
+  MN_HD static void measure_sectors(const S& s, const P& p, const RandomStream<V>& random,
+                                    const SensorFaults<V>& faults, const Observer<V>& self, int r,
+                                    int w, V (&distance)[kMostRays], Shortest<V>& shortest) {
+    const int rays = static_cast<int>(p.perception.rays);
+    V measured[kSectors], cos[kSectors], sin[kSectors];
+    for (int k = 0; k < kSectors; ++k)
+      measured[k] = splat<V>(kUnseen<T>), cos[k] = sin[k] = splat<V>(T(0));
+    measure(p, random, faults, r, rays, distance, [&](int i, V found) {
+      const int k = s.ray_sector(i);
+      const auto closer = found < measured[k];
+      measured[k] = select(closer, found, measured[k]);
+      cos[k] = select(closer, splat<V>(s.ray_cos(i)), cos[k]);
+      sin[k] = select(closer, splat<V>(s.ray_sin(i)), sin[k]);
+      distance[i] = smaller(found, splat<V>(p.perception.range));
+    });
+    // The shortest rays once more, for the velocities: a sector without one has no direction.
+    shortest.clear(splat<V>(kUnseen<T>));
+    each_circle<V>(s, p, random, faults, self, r, w, [&](const Circle<V>& circle) {
+      for (int k = 0; k < kSectors; ++k) {
+        const V d = along_ray(circle, cos[k], sin[k]);
+        shortest.note(k, d < shortest.distance[k], d, circle);
+      }
+    });
+    for (int k = 0; k < kSectors; ++k) shortest.distance[k] = measured[k];
+  }
+
   /// `put(i, value)` writes the observation.
-  template <bool, class V, class S, class P, class Put, class T = Scalar<V>>
+  template <bool kWithFaults, class V, class S, class P, class Put, class T = Scalar<V>>
   MN_HD static RaySighting<V> observe(const S& s, const P& p, const RandomStream<V>& random,
                                       const Observer<V>& self, V, V, int r, int w,
                                       const Put& put) {
     const int rays = static_cast<int>(p.perception.rays);
     const V zero = splat<V>(T(0)), one = splat<V>(T(1)), range = splat<V>(p.perception.range);
-    V distance[kMostRays], nearest[kSectors], vx[kSectors], vy[kSectors];
-    for (int i = 0; i < rays; ++i) distance[i] = range;
-    for (int k = 0; k < kSectors; ++k) nearest[k] = range, vx[k] = zero, vy[k] = zero;
-    const auto contact = each_circle<V>(s, p, random, self, r, w, [&](const Circle<V>& circle) {
+    const V nothing = kWithFaults ? splat<V>(kUnseen<T>) : range;
+    V distance[kMostRays];
+    Shortest<V> shortest;
+    for (int i = 0; i < rays; ++i) distance[i] = nothing;
+    shortest.clear(nothing);
+    const FaultsIf<kWithFaults, V> faults(s, p, random, r, w);
+    const auto meet = [&](const Circle<V>& circle) {
       const V far = circle.radius + range;
       if (!any(circle.x * circle.x + circle.y * circle.y <= far * far)) return;
       for (int i = 0; i < rays; ++i) {
         const V d = along_ray(circle, s.ray_cos(i), s.ray_sin(i));
         const int k = s.ray_sector(i);
-        const auto closer = d < nearest[k];
-        nearest[k] = select(closer, d, nearest[k]);
-        vx[k] = select(closer, circle.vx, vx[k]), vy[k] = select(closer, circle.vy, vy[k]);
+        shortest.note(k, d < shortest.distance[k], d, circle);
         distance[i] = smaller(distance[i], d);
       }
-    });
+    };
+    const auto contact = each_circle<V>(s, p, random, faults, self, r, w, meet);
+    if constexpr (kWithFaults) measure_sectors(s, p, random, faults, self, r, w, distance, shortest);
     const T wide = T(2) * p.vessel.radius + p.perception.passage_margin;
     int first = 0;
     for (int k = 0; k < kSectors; ++k) {
@@ -120,9 +165,10 @@ struct Sectors : RowSensor<kSectors, 3> {
       while (last < rays && s.ray_sector(last) == k) ++last;
       const V pooled = p.perception.feasible_pooling()
                            ? feasible_distance(distance, first, last, p.perception.angle, wide)
-                           : nearest[k];
-      put(3 * k, closeness_of(p, pooled)), put(3 * k + 1, vx[k]), put(3 * k + 2, vy[k]);
-      put(3 * kSectors + k, select(nearest[k] < range, one, zero));
+                           : smaller(shortest.distance[k], range);
+      put(3 * k, closeness_of(p, pooled));
+      put(3 * k + 1, shortest.vx[k]), put(3 * k + 2, shortest.vy[k]);
+      put(3 * kSectors + k, select(shortest.distance[k] < nothing, one, zero));
       first = last;
     }
     return {contact};
