@@ -9,6 +9,7 @@ out. `evaluate.py --report FOLDER --report-robustness FILE` draws the record.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
 from train_RL_agents.commands.evaluation import evaluate
 from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.config.files import preset_settings
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -53,6 +55,16 @@ class Quantity(NamedTuple):
         if not all(key.partition("=")[0] in known for key in self.keys):
             return False
         return not self.scales_noise or env.perception.noisy
+
+
+def everything() -> tuple[str, ...]:
+    """Return the settings of the preset `randomised`, which takes all at once."""
+    groups = preset_settings("randomised")["env"]
+    return tuple(
+        f"env.{group}.{name}={json.dumps(value)}"
+        for group, values in groups.items()
+        for name, value in values.items()
+    )
 
 
 QUANTITIES = (
@@ -91,6 +103,7 @@ QUANTITIES = (
         (0.1, 0.3),
         ("env.thrusters.loss_probability={0}", "env.thrusters.loss_time=[0,20]"),
     ),
+    Quantity("all at once, as the preset randomised has it (off or on)", 0.0, (1.0,), everything()),
 )
 
 

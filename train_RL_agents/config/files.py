@@ -100,7 +100,7 @@ def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict
     """Return what a preset and a file hold, by their names in messages."""
     named = {}
     if preset is not None:
-        named[f"preset {preset}"] = _read(_preset_file(preset))
+        named[f"preset {preset}"] = preset_settings(preset)
     if path is not None:
         named[str(path)] = _read(Path(path))
     return named
@@ -221,6 +221,17 @@ def presets() -> list[str]:
     return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in others)
 
 
+def preset_settings(name: str) -> dict[str, Any]:
+    """Return what a preset's file says.
+
+    Raises:
+        ConfigError: there is no such preset.
+    """
+    if name not in presets():
+        raise ConfigError(f"preset is {name!r}: choose one of {', '.join(presets())}")
+    return _read(CONFIGS / f"{name}.yaml")
+
+
 def _is_complete(values: Mapping[str, Any]) -> bool:
     """Whether settings are those of a run, which may be older than the file of its task."""
     return {*KEYS_OF_A_RUN} <= values.keys()
@@ -252,12 +263,6 @@ def _agent_file(name: str) -> Path:
             "algorithm: install marinenav again, or add the file"
         )
     return path
-
-
-def _preset_file(name: str) -> Path:
-    if name not in presets():
-        raise ConfigError(f"preset is {name!r}: choose one of {', '.join(presets())}")
-    return CONFIGS / f"{name}.yaml"
 
 
 def _read(path: Path) -> dict[str, Any]:
