@@ -19,6 +19,8 @@ from train_RL_agents.policies.shield.deployed import exchanged
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 DETERMINISTIC = [name for name in OUTPUTS if name != "SAC"]
 SETTINGS = ("margin_m=0.5", "closer_m=0.2", "hidden_buoy_m=0.7")
+FEW_SUBSTEPS = {"dt": 0.25, "substeps": 2}
+"""Of a decision: an ONNX file holds the operators of each, and those take long to write and read."""
 
 
 def exported(path, *options):
@@ -88,8 +90,9 @@ def test_a_gaussian_is_that_of_the_guarded_mean(tmp_path):
 @torch.no_grad()
 def test_an_onnx_file_gives_what_the_scripted_one_gives(name, tmp_path, capsys):
     """For any batch, on features of relative motion, within float32."""
-    path = save_policy(tmp_path / "policy.pt", name, algorithm={"encoder": "relative_motion"})
-    short = ("margin_m=0.5", "horizon_s=1", "hold_s=0.5")  # fewer operators
+    own = {"algorithm": {"encoder": "relative_motion"}, "env": {"vessel": FEW_SUBSTEPS}}
+    path = save_policy(tmp_path / "policy.pt", name, **own)
+    short = ("margin_m=0.5", "horizon_s=1", "hold_s=0.5")
     output = export_policy(path, "onnx", "--shield", *short)
     assert "shielded, onnx" in capsys.readouterr().out
     agent, _ = load_policy(path)
