@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 DETERMINISTIC = [name for name in OUTPUTS if name != "SAC"]
 SETTINGS = ("margin_m=0.5", "closer_m=0.2", "hidden_buoy_m=0.7")
 FEW_SUBSTEPS = {"dt": 0.25, "substeps": 2}
-"""Of a decision: an ONNX file holds the operators of each, and those take long to write and read."""
+"""Of a decision: an ONNX file holds the operators of each, and many take long to write and read."""
 
 
 def exported(path, *options):
