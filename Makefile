@@ -18,7 +18,8 @@ EXTENSION := marinenav_env/_ops.so
 CSRC := $(shell find marinenav_env/csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 # torch is installed first and alone, so that it can come from its own index; the rest finds it there.
 # With what a build needs besides it, the simulator is compiled while the rest is fetched.
-PIP := $(PY) -m pip --disable-pip-version-check install
+# Python compiles the modules that it imports; pip would compile all, for half a minute.
+PIP := $(PY) -m pip --disable-pip-version-check install --no-compile
 # As many processes as cores, each with one thread: threads that wait for each other lose more.
 # tests/conftest.py says which file begins.
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile \
