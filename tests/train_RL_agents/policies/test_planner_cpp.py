@@ -95,10 +95,11 @@ def test_the_shield_is_inside(planner, tmp_path, name):
     observation = recorded_observation()
     expected = shield_agent(agent, config, ShieldConfig(margin_m=1.0), agent.act)(observation)
     changed = (expected != agent.act(observation)).reshape(len(expected), -1).any(-1)
-    chosen = changed | (torch.arange(len(expected)) % 8 == 0)  # and some of the rest
-    assert 20 < changed.sum() < chosen.sum() - 20
+    both = changed.nonzero()[:12, 0], (~changed).nonzero()[:12, 0]  # plans of quantiles take long
+    chosen = torch.cat(both)
+    assert len(chosen) == 24
     observation = Observation(*(part[chosen] for part in observation))
-    expected, rows = expected[chosen], int(chosen.sum())
+    expected, rows = expected[chosen], len(chosen)
     others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]
     found = planned(planner, file, [*observation, *others])
     torch.testing.assert_close(found, expected.double().reshape(rows, -1), rtol=0.0, atol=1e-9)

@@ -44,7 +44,7 @@ def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
     export_policy(path, "torchscript", "--output", str(bare))
     loaded, known = read_policy(exported(path, "margin_m=0.5")), read_policy(bare)
     assert "shielded, torchscript" in capsys.readouterr().out
-    count = 100  # quantiles take long
+    count = 40  # quantiles take long
     observation = random_situations(count)
     agent, config = load_policy(path)
     agent.double()
@@ -61,7 +61,7 @@ def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
     arguments = [tuple(observation), *(value.expand(count, -1).double() for value in others)]
     shielded, plain = (p.agent.actor.module(*arguments) for p in (loaded, known))
     changed = (expected != agent.act(observation)).reshape(count, -1).any(-1)
-    assert 10 < changed.sum() < count
+    assert 5 < changed.sum() < count - 5
     assert torch.equal(shielded[~changed], plain[~changed])
     differ = (shielded != plain).flatten(1).any(-1)
     assert torch.equal(differ, changed)
@@ -97,8 +97,8 @@ def test_an_onnx_file_gives_what_the_scripted_one_gives(name, tmp_path, capsys):
     assert "shielded, onnx" in capsys.readouterr().out
     agent, _ = load_policy(path)
     scripted = read_policy(exported(path, *short)).agent.actor.module
-    observation = random_situations(60)
-    taus = [value.expand(60, -1).double() for value in agent.actor_inputs().values()]
+    observation = random_situations(30)
+    taus = [value.expand(30, -1).double() for value in agent.actor_inputs().values()]
     expected = scripted(tuple(observation), *taus)
     expected = expected if isinstance(expected, tuple) else (expected,)
     found = FORMATS["onnx"].read(output.read_bytes(), 3)(
