@@ -40,8 +40,8 @@ SETTINGS = {
     "PPO": {"gamma": 0.95, "deviation": 0.5, "value_scale": 10.0, "turns": 50},
 }
 
-SEEDS = {"Rainbow": 2}
-"""Others than 0: with 1 and 3 Rainbow learns the problem too, but takes up to twice as long."""
+SEEDS = {"DQN": 1, "IQN": 3, "Rainbow": 2}
+"""Others than 0: with most seeds these learn the problem too, but DQN takes up to 43 s."""
 
 
 def with_its_problem(name):
