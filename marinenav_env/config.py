@@ -109,6 +109,8 @@ class EpisodeConfig(Settings):
     """Decisions until truncation; training uses fewer."""
     stop_on_collision: bool = published(False, unit="-")
     """End the world at its first collision, as evaluation does."""
+    stop_on_end: bool = project(False, unit="-")
+    """End the world as soon as one of its robots ends; the others' episodes are truncated."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ Importing this module registers the ids of `marinenav_env.adapters`::
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -105,7 +106,7 @@ class GymVectorEnv(VectorEnv):
     * ``ended="waits"``: its observation and reward are zero until its world begins anew, and
       ``infos["acted"]`` is false: leave such rows out. This is the published task.
     * ``ended="anew"``: its world begins anew at once, and the others' episodes are truncated. Every
-      row is then an episode as Gymnasium means it.
+      row is then an episode as Gymnasium means it. It sets ``episode.stop_on_end``.
 
     Args:
         num_envs: N, a multiple of the robots of a world.
@@ -130,12 +131,16 @@ class GymVectorEnv(VectorEnv):
     ) -> None:
         require(ended in ENDED, "ended", ended, f"choose one of {', '.join(ENDED)}")
         options = with_stage(task, options)
-        robots = make(task, worlds=1, **options).robots
+        one = make(task, worlds=1, **options)
+        if ended == "anew":
+            episode = dataclasses.replace(one.config.episode, stop_on_end=True)
+            options["config"] = dataclasses.replace(one.config, episode=episode)
+        robots = one.robots
         remedy = f"{robots} robots share a world; give a multiple of {robots}"
         require(num_envs >= 1 and num_envs % robots == 0, "num_envs", num_envs, remedy)
         self.env: KernelEnv = make(task, worlds=num_envs // robots, **options)
         self.env.set_stage(torch.arange(self.env.worlds) % len(self.env.stages))
-        self.num_envs, self.ended, self.render_mode = num_envs, ended, render_mode
+        self.num_envs, self.render_mode = num_envs, render_mode
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
         self._spec = spec_of(self.env)
         self.single_observation_space = observation_space(self._spec)
@@ -178,15 +183,11 @@ class GymVectorEnv(VectorEnv):
         """
         following = self._stepper.step(to_action(self.env, actions))
         done, truncated = following.done, following.truncated
-        if self.ended == "anew":
-            begins = done | following.terminated.any(1)
-            truncated = truncated | (begins.unsqueeze(1) & self.env.alive)
-            done = begins
         infos = {"acted": to_numpy(following.acted)}
         result = (to_numpy(each) for each in (following.reward, following.terminated, truncated))
         reward, terminated, cut = result
         if bool(done.any()):
             infos["final_obs"] = observed(self._spec, following.obs)
             infos["_final_obs"] = to_numpy(done.unsqueeze(1).expand_as(truncated))
-        now = self._stepper.advance(done)
+        now = self._stepper.advance()
         return observed(self._spec, now.obs), reward, terminated, cut, infos

@@ -24,7 +24,8 @@ class SB3VecEnv(VecEnv):
 
     def __init__(self, env: GymVectorEnv) -> None:
         remedy = "Stable-Baselines3 learns from every row; give GymVectorEnv(ended='anew')"
-        require(env.ended == "anew" or env.env.robots == 1, "ended", env.ended, remedy)
+        none_waits = env.env.config.episode.stop_on_end or env.env.robots == 1
+        require(none_waits, "ended", "waits", remedy)
         self.env = env
         self.render_mode = None
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)

@@ -31,7 +31,7 @@ from marinenav_env.vessels import VesselConfig
 
 NOT_IN_A_REPLAY = (
     *("scenario.start_margin", "scenario.buoy_margin", "scenario.placement_tries"),
-    *("episode.max_steps", "episode.stop_on_collision"),
+    *("episode.max_steps", "episode.stop_on_collision", "episode.stop_on_end"),
 )
 """Parameters without effect on a replay: the file says what stands where and who acted how long."""
 

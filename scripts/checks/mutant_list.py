@@ -133,6 +133,8 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
             "step > Int<V>{} + static_cast<int32_t>(p.episode.max_steps)",
         ),
         ("p.episode.stop_on_collision > T(0)", "p.episode.stop_on_collision > T(1)"),
+        ("p.episode.stop_on_end > T(0)", "p.episode.stop_on_end > T(1)"),
+        ("both(acted, negate(is_set(status, kAlive)))", "negate(is_set(status, kAlive))"),
     ),
     (CORE + "marine/water/vortices.h", (PLACE, MODEL)): (
         ("larger(dx * dx + dy * dy, splat<V>(core2))", "dx * dx + dy * dy"),

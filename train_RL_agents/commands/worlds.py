@@ -128,5 +128,6 @@ def _of_scenarios(
 
 def long_episodes(config: Any, limit: int) -> Any:
     """Return an environment whose episodes continue after a collision, for so many decisions."""
-    episode = dataclasses.replace(config.episode, max_steps=limit, stop_on_collision=False)
+    whole = {"stop_on_collision": False, "stop_on_end": False}
+    episode = dataclasses.replace(config.episode, max_steps=limit, **whole)
     return dataclasses.replace(config, episode=episode)

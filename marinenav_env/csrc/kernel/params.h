@@ -11,8 +11,9 @@
 
 namespace marinenav {
 
-#define MN_EPISODE(X, XS) X(max_steps) X(stop_on_collision)
-/// When an episode ends, in every environment: decisions, and at the first failure of a robot (0, 1).
+#define MN_EPISODE(X, XS) X(max_steps) X(stop_on_collision) X(stop_on_end)
+/// When an episode ends, in every environment: decisions, and at the first failure of a robot, or
+/// the first end of one (0, 1).
 MN_PARAMS(EpisodeParams, MN_EPISODE)
 #undef MN_EPISODE
 

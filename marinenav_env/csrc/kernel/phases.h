@@ -245,13 +245,14 @@ struct EndPhase {
     const auto running = end == kRunning;
     auto failed = negate(either(running, negate(running)));  // nowhere yet
     auto acting = load_int<V>(s.world_at(World::kRobotSteps, w));
-    auto alive = failed;
+    auto alive = failed, ended = failed;
     for (int r = 0; r < s.robots; ++r) {
       const auto status = load_int<V>(s.status_at(r, w));
       const auto acted = is_set(status, kActed);
       acting = select(acted, acting + 1, acting);
       failed = either(failed, both(acted, is_set(status, kFailed)));
       alive = either(alive, is_set(status, kAlive));
+      ended = either(ended, both(acted, negate(is_set(status, kAlive))));
     }
     store_int<V>(s.world_at(World::kRobotSteps, w), acting);
     auto step = load_int<V>(s.world_at(World::kStep, w));
@@ -260,6 +261,7 @@ struct EndPhase {
     Env::template advance<V>(s, p, w, running);
     auto terminated = negate(alive);
     if (p.episode.stop_on_collision > T(0)) terminated = either(terminated, failed);
+    if (p.episode.stop_on_end > T(0)) terminated = either(terminated, ended);
     terminated = both(running, terminated);
     const auto late = step >= Int<V>{} + static_cast<int32_t>(p.episode.max_steps);
     const auto truncated = both(both(running, negate(terminated)), late);

@@ -121,6 +121,21 @@ def test_a_world_lives_on_after_a_collision_unless_told_otherwise(device):
         assert worlds.outcome("collision")[0] == (1.0 if stop else 0.0)
 
 
+def test_a_world_ends_with_its_first_robot_if_told(device):
+    worlds = Staged(device, stop_on_end=True)
+    worlds.to_goal(0, 0)
+    out = worlds.step()
+    assert out.terminated.tolist() == [[True, False], [False, False], [False, False]]
+    assert out.truncated.tolist() == [[False, True], [False, False], [False, False]]
+    assert out.done.tolist() == out.world_terminated.tolist() == [True, False, False]
+    assert worlds.env.alive.sum(-1).tolist() == [0, 2, 2]
+    for outcome in ("success", "collision", "timeout"):
+        assert worlds.outcome(outcome)[0] == 0.0
+    worlds.to_each_other(1)
+    assert worlds.step().terminated.tolist() == [[False, False], [True, True], [False, False]]
+    assert worlds.outcome("collision")[1] == 1.0
+
+
 def test_time_limit_truncates(device):
     worlds = Staged(device, max_steps=3)
     worlds.to_goal(0, 0)
@@ -206,10 +221,10 @@ def recomputed_stats(rows: dict[str, Tensor], robots: Tensor, stages: int) -> Te
     return sums
 
 
-@pytest.mark.parametrize("stop", [False, True])
+@pytest.mark.parametrize("stop", ["", "stop_on_collision", "stop_on_end"])
 def test_statistics_are_the_sums_over_finished_episodes(stop, device):
     config = eventful(25)
-    config = replace(config, episode=replace(config.episode, stop_on_collision=stop))
+    config = replace(config, episode=replace(config.episode, **{stop: True} if stop else {}))
     stages = (CROWDED, SPARSE, ALONE)
     env = MarineNavEnv(60, stages=stages, config=config, device=device, seed=1)
     env.set_stage(torch.arange(60, device=device) % 3)

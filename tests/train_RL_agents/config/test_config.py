@@ -178,7 +178,7 @@ def test_values_of_the_wrong_kind_in_a_file_are_named(tmp_path, content, message
     ("content", "message"),
     [
         ("algorithm: [2]", r"algorithm is \[2\]: give a section"),
-        ("env: {episode: [40, false]}", r"env\.episode is \[40, False\]: give a section"),
+        ("env: {episode: [9, true, true]}", r"env\.episode is \[9, True, True\]: give a section"),
     ],
 )
 def test_what_cannot_be_merged_with_a_section_is_named(tmp_path, content, message):
