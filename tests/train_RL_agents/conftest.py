@@ -1,5 +1,7 @@
 """Fixtures of the tests that train."""
 
+import signal
+
 import pytest
 
 from tests.train_RL_agents.short_runs import trainer
@@ -10,6 +12,14 @@ from train_RL_agents.evaluation import episodes
 def short_evaluations(monkeypatch):
     """End the episodes of evaluations early."""
     monkeypatch.setattr(episodes, "DECISION_LIMIT", 50)
+
+
+@pytest.fixture
+def heard_hang_ups():
+    """Take hang-ups as a shell's programs do, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="module")

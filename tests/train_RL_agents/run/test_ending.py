@@ -105,18 +105,15 @@ def test_a_run_outlives_the_readers_of_its_output(tmp_path):
     assert (tmp_path / "trajectories.png").exists()
 
 
+@pytest.mark.usefixtures("heard_hang_ups")
 def test_a_hang_up_is_a_signal_unless_it_is_ignored():
-    before = signal.getsignal(signal.SIGHUP)
-    try:
-        with Interruption() as interruption:
-            signal.raise_signal(signal.SIGHUP)
-        assert interruption.received == signal.SIGHUP
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        with Interruption() as interruption:
-            signal.raise_signal(signal.SIGHUP)
-        assert interruption.received is None
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    with Interruption() as interruption:
+        signal.raise_signal(signal.SIGHUP)
+    assert interruption.received == signal.SIGHUP
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with Interruption() as interruption:
+        signal.raise_signal(signal.SIGHUP)
+    assert interruption.received is None
 
 
 def damage(path):

@@ -10,6 +10,7 @@ from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.training.interruption import SIGNALS, Interruption
 
 
+@pytest.mark.usefixtures("heard_hang_ups")
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_first_signal_is_told_at_once(capfd, number):
     before = signal.getsignal(number)
