@@ -75,8 +75,11 @@ class Stepper:
         self._stepped = True
         return self.following
 
-    def advance(self) -> StepBuffers:
-        """Begin finished worlds anew, and make the next observation the present one.
+    def advance(self, worlds: Tensor | None = None) -> StepBuffers:
+        """Make the next observation the present one.
+
+        Args:
+            worlds: [W] bool, the worlds to begin anew; None takes the finished ones.
 
         Returns:
             The buffers to act on.
@@ -87,7 +90,7 @@ class Stepper:
         if not self._stepped:
             raise RuntimeError("no decision was taken: call step before advance")
         if self.restarts:
-            self.env.reset_into(self.following, self.following.done)
+            self.env.reset_into(self.following, self.following.done if worlds is None else worlds)
         self._stepped = False
         self.parity = 1 - self.parity
         return self.now

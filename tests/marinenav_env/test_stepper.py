@@ -44,6 +44,17 @@ def test_finished_worlds_stay_without_restarts():
     assert not env.alive.any()
 
 
+def test_only_the_worlds_given_begin_anew():
+    env = make_env()
+    stepper = Stepper(env)
+    stepper.reset()
+    some = torch.arange(13) % 3 == 0
+    before = env.state.world_field("episode")[:13].clone()
+    stepper.step(actions(env, 0))
+    stepper.advance(some)
+    assert torch.equal(env.state.world_field("episode")[:13] - before, some.int())
+
+
 def test_another_order_is_refused():
     env = make_env()
     stepper = Stepper(env)
