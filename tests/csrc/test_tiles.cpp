@@ -131,8 +131,9 @@ uint64_t planned(const Inputs& inputs, const Launcher& launcher) {
 template <class T, class Launcher>
 std::vector<uint64_t> poles(const Launcher& launcher) {
   constexpr int kWorlds = 3 * kRowAlignment;  // no padding, so that a digest may take all
-  const double numbers[] = {9.8, 1.0, 0.1, 0.5, 10.0, 0.02, 0.2, 2.4, 0.05, 5.0, 0.0};
-  const auto params = unpack_params<CartPole, T>(numbers);
+  std::vector<double> numbers = {9.8, 1.0, 0.1, 0.5, 10.0, 0.02, 0.2, 2.4, 0.05, 5.0};
+  numbers.resize(param_names<CartPole>().size());  // after the decisions of an episode all is off
+  const auto params = unpack_params<CartPole, T>(numbers.data());
   Tables tables;
   for (const char* size : {"worlds", "stride"}) tables.set_size(size, kWorlds);
   for (const char* size : {"robots", "stages"}) tables.set_size(size, 1);
