@@ -29,19 +29,19 @@ struct SensePhase {
   MN_HD void push_frames(T* to, const T* from, int size) const {
     for (int f = frames - 1; f > 0; --f) {
       const T* source = from == nullptr ? to : from + (f - 1) * size;
-      for (int i = 0; i < size; ++i) to[f * size + i] = source[i];
+      copy(to + f * size, source, size);
     }
   }
 
   /// Writes a robot's row, which is the one `row - first_row` of `rows`.
   MN_HD void write_row(const ObservationView<Env, T>& rows, int64_t first_row, int64_t row,
-                       const T* values, int stride, bool alive) const {
+                       const T* values, bool alive) const {
     MN_UNROLL
     for (int k = 0; k < Env::kEntries; ++k) {
       const int size = Env::entry_size(k);
       T* to = rows.entry[k] + (row - first_row) * frames * size;
-      for (int i = 0; i < size; ++i) to[i] = values[i * stride];
-      values += size * stride;
+      copy(to, values, size);
+      values += size;
       if (frames == 1) continue;
       const T* before = alive ? previous.entry[k] : nullptr;
       push_frames(to, before == nullptr ? nullptr : before + row * frames * size, size);
@@ -92,8 +92,10 @@ struct SensePhase {
     if constexpr (kLaneCount<V> > 1) {
       for (int i = 0; i < kLaneCount<V>; ++i) alive[i] = wanted(w, i) ? alive[i] : 0;
     }
-    constexpr int kValues = Env::kObservationSize * kLaneCount<V>;
+    constexpr int kWidth = padded<V>(Env::kObservationSize);
+    constexpr int kValues = kWidth * kLaneCount<V>;
     alignas(64) T values[kValues];
+    for (int i = Env::kObservationSize * kLaneCount<V>; i < kValues; ++i) values[i] = T(0);
     if (any(alive)) {
       const V zero = splat<V>(T(0));
       const auto put = [&](int i, V value) {
@@ -103,10 +105,18 @@ struct SensePhase {
     } else {
       for (int i = 0; i < kValues; ++i) values[i] = T(0);
     }
-    for (int i = 0; i < kLaneCount<V>; ++i) {
-      if (!wanted(w, i)) continue;
-      write_row(rows, first_row, int64_t{w + i} * s.robots + r, values + i, kLaneCount<V>,
-                lane<V>(alive, i) != 0);
+    if constexpr (kLaneCount<V> == 1) {
+      if (wanted(w, 0)) write_row(rows, first_row, int64_t{w} * s.robots + r, values, alive);
+    } else {
+      alignas(64) T by_lane[kValues];
+      unravel<V, kWidth>(values, by_lane);
+      int32_t acts[kLaneCount<V>];  // a lane of a variable index costs a store of all
+      store_int<V>(acts, alive);
+      for (int i = 0; i < kLaneCount<V>; ++i) {
+        if (!wanted(w, i)) continue;
+        write_row(rows, first_row, int64_t{w + i} * s.robots + r, by_lane + i * kWidth,
+                  acts[i] != 0);
+      }
     }
   }
 };

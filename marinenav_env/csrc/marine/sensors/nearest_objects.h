@@ -74,12 +74,12 @@ MN_HD TrueObject<V> add_noise(const P& p, const S& s, const Philox4<UInt<V>>& bi
           o.radius * radius_factor};
 }
 
-/// Sees one object: into the list if detected, not missed and within this episode's range, and
-/// true where it is detected and touched.
-template <class V, class P, class Range, class T = Scalar<V>>
-MN_HD Mask<V> sense(const P& p, const Range& range, const Observer<V>& self, Mask<V> present,
-                    Mask<V> shown, const TrueObject<V>& truth, const TrueObject<V>& seen,
-                    ObjectList<V>& list) {
+/// Sees one object: into the list where `shows(detected, distance)`, and true where it is detected
+/// and touched.
+template <class V, class P, class Shows, class T = Scalar<V>>
+MN_HD Mask<V> sense(const P& p, const Observer<V>& self, Mask<V> present,
+                    const TrueObject<V>& truth, const TrueObject<V>& seen, ObjectList<V>& list,
+                    const Shows& shows) {
   const V dx = seen.x - self.x;
   const V dy = seen.y - self.y;
   const Object<V> o{self.cos * dx + self.sin * dy, self.cos * dy - self.sin * dx,
@@ -88,8 +88,7 @@ MN_HD Mask<V> sense(const P& p, const Range& range, const Observer<V>& self, Mas
   const V distance = square_root(o.px * o.px + o.py * o.py);
   const auto detected = both(present, both(distance <= seen.radius + p.perception.range,
                                            o.px >= distance * p.perception.cos_half_angle));
-  const auto listed = both(both(detected, shown), distance <= seen.radius + range);
-  insert(list, select(listed, distance - seen.radius, splat<V>(kUnseen<T>)), o);
+  insert(list, select(shows(detected, distance), distance - seen.radius, splat<V>(kUnseen<T>)), o);
   const V true_dx = truth.x - self.x;
   const V true_dy = truth.y - self.y;
   const V reach = truth.radius + self.hull;
@@ -141,12 +140,14 @@ MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
         const TrueObject<V> seen =
             noisy ? add_noise(p, s, bits[n], known, faults.noise_factor) : known;
         const auto shown = faults.shows(p, random, r, first + n);
-        contact = either(
-            contact, sense(p, faults.range, self, present, shown, truth, seen, list));
+        const auto shows = [&](Mask<V> detected, V distance) {
+          return both(both(detected, shown), distance <= seen.radius + faults.range);
+        };
+        contact = either(contact, sense(p, self, present, truth, seen, list, shows));
       } else {
         const TrueObject<V> seen = noisy ? add_noise(p, s, bits[n], truth, T(1)) : truth;
-        contact = either(
-            contact, sense(p, p.perception.range, self, present, present, truth, seen, list));
+        const auto shows = [](Mask<V> detected, V) { return detected; };
+        contact = either(contact, sense(p, self, present, truth, seen, list, shows));
       }
     }
   }
