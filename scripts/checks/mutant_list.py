@@ -80,7 +80,12 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     (CORE + "marine/sensors/nearest_objects.h", (NOISE, MODEL, FAULTS)): (
         ("p.perception.velocity_std * factor", "p.perception.position_std * factor"),
-        ("distance <= seen.radius + range", "distance <= truth.radius + range"),
+        (
+            "distance <= seen.radius + p.perception.range",
+            "distance <= truth.radius + p.perception.range",
+        ),
+        ("distance <= seen.radius + faults.range", "distance <= truth.radius + faults.range"),
+        ("both(detected, shown)", "detected"),
         ("distance - seen.radius", "distance"),
         ("truth.radius + self.hull", "seen.radius + self.hull"),
         ("true_dx * true_dx + true_dy * true_dy", "dx * dx + dy * dy"),
@@ -135,6 +140,10 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("p.episode.stop_on_collision > T(0)", "p.episode.stop_on_collision > T(1)"),
         ("p.episode.stop_on_end > T(0)", "p.episode.stop_on_end > T(1)"),
         ("both(acted, negate(is_set(status, kAlive)))", "negate(is_set(status, kAlive))"),
+    ),
+    (CORE + "kernel/lane.h", ("marinenav_env/envs/test_determinism.py",)): (
+        ("i / 4 * 4 + i % 4 / 2", "i / 4 * 4"),
+        ("to + i * N + k", "to + i * N"),
     ),
     (CORE + "marine/water/vortices.h", (PLACE, MODEL)): (
         ("larger(dx * dx + dy * dy, splat<V>(core2))", "dx * dx + dy * dy"),

@@ -109,6 +109,15 @@ def test_the_range_varies_between_worlds(device):
     assert torch.equal(mask.sum(1), 1.0 + far.double())
 
 
+def test_a_shorter_range_ends_at_the_hull_as_it_looks(device):
+    """8.5 m reach the hull of the vessel 10 m away, 2.8 m in radius, unless it looks small."""
+    objects, mask = seen(pair(device, radius_mean_ratio=0.5, range_factor=(0.425, 0.425)))
+    vessel = mask[:, 1] == 1.0
+    assert 0.2 < vessel.double().mean() < 0.8
+    gap = objects[:, 1, :2].norm(dim=1) - objects[:, 1, 4]
+    assert gap[vessel].max() <= 8.5
+
+
 def test_noise_and_range_of_a_world_have_nothing_to_do_with_each_other(device):
     state = pair(device, noise_factor=(0.0, 4.0), range_factor=(0.5, 1.0)).state
     factors = torch.stack([state.sensor[0, :WORLDS], state.reach[0, :WORLDS]]).cpu()
