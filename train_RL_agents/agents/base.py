@@ -229,6 +229,10 @@ class Agent(nn.Module, abc.ABC):
             return contextlib.nullcontext()
         return bfloat16_products(self.device, networks)
 
+    def read(self, observation: ObservationTensors) -> ObservationTensors:
+        """Return what of an observation the networks read, as views: what a replay must keep."""
+        return cast("Encoder", self.policy_network.encoder).read(observation)
+
     def inputs(self, batch: Batch) -> tuple[Any, Any]:
         """Return what the networks' encoders take in their `layers`, of `obs` and of `next_obs`.
 

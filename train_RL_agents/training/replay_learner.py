@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from marinenav_env.envs.spec import tuple_like
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.settings import ReplayAgentConfig
 from train_RL_agents.config.schema import TrainConfig
@@ -95,13 +96,13 @@ class ReplayLearner(Learner):
         action, kept = self._choose(now.obs)
         following = self.stepper.step(action)
         self.replay.store(
-            now.obs,
+            self.agent.read(now.obs),
             kept,
             following.reward,
             following.acted,
             following.terminated,
             following.truncated,
-            following.obs,
+            self.agent.read(following.obs),
         )
         self.statistics.add_decision(action, following)
         self.stepper.advance()
@@ -146,10 +147,13 @@ class ReplayLearner(Learner):
     def _layout(self) -> TransitionLayout:
         spec = self.agent.spec
         discrete, size = spec.action.discrete, spec.action.size
+        shapes: Any = spec.observation.shapes
+        whole = tuple_like(shapes, (torch.empty(shape, device="meta") for shape in shapes))
+        read = self.agent.read(whole)
         return TransitionLayout(
             self.config.worlds,
             self.env.robots,
-            spec.observation.shapes,
+            tuple_like(shapes, (tuple(part.shape) for part in read)),
             () if discrete else (size,),
             torch.int64 if discrete else torch.float32,
             choices=size if discrete else None,

@@ -180,3 +180,18 @@ def test_the_radius_of_the_adaptive_risk_level_is_the_environments(radius, level
     taus, expected = torch.ones(2), torch.full((4, 2), level)
     torch.testing.assert_close(distort(taus, observation, config, spec), expected)
     torch.testing.assert_close(RiskAdjusted(Echo(), config, spec)(observation, taus), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_what_an_encoder_reads_is_all_that_it_needs(name, kind):
+    encoder = make_encoder(OBSERVATIONS[name], kind)
+    whole = OBSERVATIONS[name].draw(WORLDS, torch.Generator().manual_seed(0))
+    read = encoder.read(whole)
+    assert type(read) is type(whole)
+    for of_all, of_part in zip(encoder.inputs(whole), encoder.inputs(read), strict=True):
+        assert torch.equal(of_all, of_part)
+    if name == "lists" and kind == "relative_motion":
+        assert [2 * part.shape[-2] for part in read[1:]] == [part.shape[-2] for part in whole[1:]]
+    else:
+        assert all(part is given for part, given in zip(read, whole, strict=True))

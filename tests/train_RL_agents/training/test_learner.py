@@ -48,6 +48,21 @@ def test_an_iteration_and_its_log_read_nothing_on_the_host(device, agent):
         packed.tolist()
 
 
+@pytest.mark.parametrize(
+    ("encoder", "lists"), [("published", (20, 20)), ("relative_motion", (5, 5))]
+)
+def test_a_replay_keeps_what_the_networks_read(encoder, lists):
+    overrides = [*SMALL, "stack_k=4", f"algorithm.encoder={encoder}"]
+    config, _, _ = load_config(task="icra2024", agent="DQN", overrides=overrides)
+    made = make_learner(config, torch.device("cpu"), Processes())
+    made.start(torch.arange(6))
+    made.collect()
+    assert made.replay.layout.observation == ((16,), (lists[0], 3), (lists[1], 4))
+    obs = made.replay.sample(8).obs
+    assert [part.shape[1:] for part in obs] == [*made.replay.layout.observation]
+    assert made.agent.update(made.replay.sample(8))["critic_loss"].isfinite()
+
+
 def test_statistics_agree_with_what_was_stored():
     made = learner("cpu", "AC-IQN", "env.episode.max_steps=15")
     actions, finished, returns = [], 0, []

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from marinenav_env.envs.spec import FlatSpec
-from train_RL_agents.agents.encoders.parts import HIDDEN_WIDTH, layer, reciprocal_scale
+from train_RL_agents.agents.encoders.parts import (
+    HIDDEN_WIDTH,
+    ObservationEncoder,
+    layer,
+    reciprocal_scale,
+)
 
 FLAT_WIDTH = 256  # that of the published encoder's output, for five objects
 
 
-class FlatEncoder(nn.Module):
+class FlatEncoder(ObservationEncoder):
     """One layer for an observation that is one vector."""
 
     def __init__(

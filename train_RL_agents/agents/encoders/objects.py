@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from marinenav_env.envs.spec import EntitySpec
 from train_RL_agents.agents.encoders.parts import (
     EGO_WIDTH,
     HIDDEN_WIDTH,
     OBJECT_WIDTH,
+    ObservationEncoder,
     layer,
     reciprocal_scale,
 )
@@ -23,7 +24,7 @@ from train_RL_agents.agents.relative_motion import (
 )
 
 
-class _ObjectsEncoder(nn.Module):
+class _ObjectsEncoder(ObservationEncoder):
     """One layer for the robot itself, one that all objects share.
 
     State-dict names are those of the published weights.

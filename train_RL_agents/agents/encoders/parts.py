@@ -6,6 +6,7 @@ Widths are those of widening 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,17 @@ from marinenav_env.fields import ConfigError
 EGO_WIDTH = 56  # published width of the encoder of the robot's own features
 OBJECT_WIDTH = 40  # published width of the encoder of one object
 HIDDEN_WIDTH = 128  # published width of both hidden layers on it
+
+
+class ObservationEncoder(nn.Module):
+    """What encoders share."""
+
+    def read(self, observation: Any) -> Any:
+        """Return what of an observation the encoder reads, views; a replay need keep no more.
+
+        The encoder's inputs of it, and adaptive risk levels, are those of the whole observation.
+        """
+        return observation
 
 
 def layer(inputs: int, width: int) -> nn.Sequential:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from marinenav_env.envs.spec import RaySpec
-from train_RL_agents.agents.encoders.parts import EGO_WIDTH, HIDDEN_WIDTH, layer, reciprocal_scale
+from train_RL_agents.agents.encoders.parts import (
+    EGO_WIDTH,
+    HIDDEN_WIDTH,
+    ObservationEncoder,
+    layer,
+    reciprocal_scale,
+)
 
 RAY_WIDTH = 200  # with the robot's own features as many as the published encoder gives
 
 
-class RayEncoder(nn.Module):
+class RayEncoder(ObservationEncoder):
     """One layer for the robot itself, and one for all rows of its range finder together."""
 
     def __init__(

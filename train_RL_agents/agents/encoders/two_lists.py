@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from marinenav_env.envs.spec import TwoListSpec
-from train_RL_agents.agents.encoders.parts import EGO_WIDTH, OBJECT_WIDTH, layer, reciprocal_scale
+from marinenav_env.envs.spec import TwoListSpec, tuple_like
+from train_RL_agents.agents.encoders.parts import (
+    EGO_WIDTH,
+    OBJECT_WIDTH,
+    ObservationEncoder,
+    layer,
+    reciprocal_scale,
+)
 from train_RL_agents.agents.relative_motion import OwnMotion, RelativeMotion, columns
 
 LIST_WIDTHS = 32, 120, 160  # published widths for the robot and for either list
 LIST_HIDDEN_WIDTH = 156  # published width of both hidden layers on those
 
 
-class TwoListEncoder(nn.Module):
+class TwoListEncoder(ObservationEncoder):
     """The encoder of ICRA 2024: a layer for the robot itself and for either whole list.
 
     State-dict names are those of the published weights.
@@ -65,7 +72,7 @@ class TwoListEncoder(nn.Module):
         return self.layers(self.inputs(observation))
 
 
-class TwoListRelativeMotionEncoder(nn.Module):
+class TwoListRelativeMotionEncoder(ObservationEncoder):
     """A layer for the robot itself, one that all buoys share and one that all robots share.
 
     All are on features of relative motion. Of several frames the earlier ones tell of the robot's
@@ -83,6 +90,12 @@ class TwoListRelativeMotionEncoder(nn.Module):
         self.dynamic_encoder = layer(self.relative_motion.features, width)
         self.features = own_width + 2 * spec.rows * width
         self.hidden_width = LIST_HIDDEN_WIDTH * widening
+
+    def read(self, observation: Any) -> Any:
+        """Return the observation with the latest decision's lists only."""
+        ego, static, dynamic = observation
+        lists = static[..., : self.rows, :], dynamic[..., : self.rows, :]
+        return tuple_like(observation, (ego, *lists))
 
     def inputs(
         self, observation: tuple[Tensor, Tensor, Tensor]
