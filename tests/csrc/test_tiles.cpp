@@ -207,6 +207,13 @@ void test_row() {
   report(right, "a row of rings: all bits agree");
 }
 
+template <class T>
+void test_type(const Inputs& inputs, const char* type) {
+  test_bits<T>(inputs, type);
+  test_turns<T>(inputs, type);
+  test_others<T>(inputs, type);
+}
+
 }  // namespace
 }  // namespace marinenav::test
 
@@ -215,12 +222,10 @@ int main() {
   Inputs inputs;
   if (!inputs.read()) return 2;
   inputs.param("episode.max_steps") = 5;  // worlds end, and are placed anew
-  test_bits<float>(inputs, "float32");
-  test_bits<double>(inputs, "float64");
-  test_turns<float>(inputs, "float32");
-  test_turns<double>(inputs, "float64");
-  test_others<float>(inputs, "float32");
-  test_others<double>(inputs, "float64");
+  test_type<float>(inputs, "float32");
+#ifndef __SANITIZE_THREAD__  // threads meet in the same places with either type
+  test_type<double>(inputs, "float64");
+#endif
   test_row();
   return failures == 0 ? 0 : 1;
 }

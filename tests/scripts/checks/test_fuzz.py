@@ -30,12 +30,12 @@ from train_RL_agents.config.files import load_config
 
 def test_a_short_form_finds_nothing(tmp_path):
     record = tmp_path / "fuzz.json"
-    options = "--configurations 24 --train-every 12 --files 20 --interruptions 1 --seed 3 --json"
+    options = "--configurations 12 --train-every 6 --files 10 --interruptions 1 --seed 3 --json"
     run_python(ROOT, "scripts/checks/fuzz.py", *options.split(), record, PATH="")
     families = json.loads(record.read_text())["families"]
     assert {name: part["cases"] for name, part in families.items()} == {
-        "configurations": 24,
-        "files": 20,
+        "configurations": 12,
+        "files": 10,
         "interruptions": 1,
     }
     assert all(part["outcomes"][ACCEPTED] for part in families.values())
