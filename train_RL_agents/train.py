@@ -21,8 +21,8 @@ from train_RL_agents.run.ending import EndedRunError, failure_of_machine, output
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
-RESUMED = ("threads=", "total_steps=")
-"""The overrides that a resumed run takes too: it may continue elsewhere, and longer."""
+RESUMED = ("threads=", "total_steps=", "checkpoint.with_replay=")
+"""The overrides that a resumed run takes too: it may continue elsewhere, longer, or anew."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -66,7 +66,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="DIR",
         help="resume the run in this folder; takes --device, --no-compile and threads=N, with "
         "which the results may no longer be equal to the bit to those of a run never stopped, and "
-        "total_steps=N, which trains a finished run longer",
+        "total_steps=N, which trains a finished run longer; checkpoint.with_replay=false leaves a "
+        "saved replay out, and saves none",
     )
     parser.add_argument("--no-compile", action="store_true", help="capture no CUDA graphs")
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]
@@ -78,7 +79,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if namespace.resume and given:
         parser.error(
             f"--resume takes no {', '.join(given)}: the settings and the folder are the run's; "
-            "give only --device, --no-compile, threads=N and total_steps=N"
+            "give only --device, --no-compile, threads=N, total_steps=N and "
+            "checkpoint.with_replay=false"
         )
     return namespace
 

@@ -272,12 +272,13 @@ class DeviceReplay:
                 raise ValueError(
                     f"the saved replay's {name} has the shape {list(state[name].shape[1:])} a row, "
                     f"not {list(ring.shape[1:])}: resume with the same worlds, robots and agent, "
-                    "or without the replay"
+                    "or with checkpoint.with_replay=false"
                 )
         if state["weights"].shape != self.tree.weights.shape:
             raise ValueError(
                 f"the saved replay has {state['weights'].shape[0]} slots, not "
-                f"{self.tree.size}: resume with the same replay.capacity, or without the replay"
+                f"{self.tree.size}: resume with the same replay.capacity, or with "
+                "checkpoint.with_replay=false"
             )
         self._check_ranges(state)
         for name, ring in self._ring.items():
@@ -305,8 +306,8 @@ class DeviceReplay:
             if low < 0 or high > limit:
                 raise ValueError(
                     f"the saved replay's {name} has {low} to {high}, which is not within 0 to "
-                    f"{limit}: the checkpoint is damaged, resume from another one, or without the "
-                    "replay"
+                    f"{limit}: the checkpoint is damaged, resume from another one, or with "
+                    "checkpoint.with_replay=false"
                 )
 
     def _observation(self, name: str, index: Tensor) -> ObservationTensors:

@@ -118,6 +118,8 @@ class RunState:
             CheckpointError: as `SavedRun.read`, or the state does not fit the settings.
         """
         state, own = self.saved.read(path)
+        if not self.config.checkpoint.with_replay:
+            own["learner"]["replay"] = None
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])

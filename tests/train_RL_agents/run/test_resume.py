@@ -75,6 +75,19 @@ def test_resumed_run_is_the_run_never_stopped(whole, tmp_path, monkeypatch, agen
     assert tables[0] == tables[1]
 
 
+def test_a_run_goes_on_without_a_replay_of_other_settings(tmp_path, monkeypatch, refused):
+    assert stop_at(monkeypatch, trainer(tmp_path, agent="DQN"), 250) == 252
+    newest = checkpoint.newest(tmp_path)
+    saved = checkpoint.load(newest)
+    saved["learner"]["replay"]["obs"] = saved["learner"]["replay"]["obs"][..., 1:].clone()
+    checkpoint.save(newest, saved)
+    resume = ["--resume", str(tmp_path)]
+    refused(train.main, resume, "the saved replay's obs", "with checkpoint.with_replay=false")
+    assert train.main([*resume, "checkpoint.with_replay=false"]) == 0
+    after = checkpoint.load(checkpoint.newest(tmp_path))
+    assert (after["step"], after["learner"]["replay"]) == (600, None)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="continues with a GPU")
 @pytest.mark.parametrize("agent", ["AC-IQN", "Rainbow"])
 @pytest.mark.parametrize(
