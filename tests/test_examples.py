@@ -26,7 +26,7 @@ LIBRARY = {
 }
 SAYS = {
     "sb3_ppo.py": r"512 steps, [\d,]+ steps per CPU second.*\nsuccess [01]\.\d\d in 2 episodes",
-    "torchrl_mappo.py": r"^1: [\d,]+ robot-steps per CPU second, success .*\n2: ",
+    "torchrl_mappo.py": r"^1: [\d,]+ robot-steps per CPU second, \d+ of \d+ episodes .*\n2: ",
     "cleanrl_dqn.py": r"1,280 steps, [\d,]+ steps per CPU second.*\nmean return .*: \d+",
     "benchmarl_mappo.py": r"128 decisions, [\d,]+ robot-steps per CPU second, success 0\.00\n",
 }

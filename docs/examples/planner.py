@@ -15,7 +15,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,11 @@ class Planner:
 
         A rate holds for one decision; a vessel whose next decision is late keeps its thrusts then.
         At the goal the thrusts go to zero.
+
+        Raises:
+            ValueError: a number is not finite, or `elapsed` or a radius is negative.
         """
+        check_numbers(vessel, goal, contacts, elapsed)
         ahead, aside = to_body(vessel.yaw, goal[0] - vessel.east, goal[1] - vessel.north)
         now = vessel.left_thrust, vessel.right_thrust
         if math.hypot(ahead, aside) <= self.goal_distance:
@@ -169,6 +173,19 @@ def checked(path: Path) -> bytes:
     if not mark or hashlib.sha256(zeroed).hexdigest().encode() != digest[:64]:
         raise ValueError(f"{path} is damaged, or no export of marinenav: export it again")
     return content
+
+
+def check_numbers(
+    vessel: Vessel, goal: tuple[float, float], contacts: Sequence[Contact], elapsed: float
+) -> None:
+    """Raise ValueError for input from which no thrust should follow, and name it."""
+    given = {"vessel": astuple(vessel), "goal": goal, "elapsed": (elapsed,)}
+    given |= {f"contacts[{i}]": astuple(contact) for i, contact in enumerate(contacts)}
+    for name, numbers in given.items():
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError(f"{name} is {numbers}: give finite numbers, or leave the contact out")
+    if elapsed < 0.0 or any(contact.radius < 0.0 for contact in contacts):
+        raise ValueError(f"elapsed is {elapsed} or a radius is negative: give 0 or more")
 
 
 def to_body(yaw: float, east: float, north: float) -> tuple[float, float]:

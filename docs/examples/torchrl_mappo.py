@@ -70,8 +70,8 @@ def main() -> None:
         if iteration % max(options.iterations // 10, 1) == 0:
             rate = env.robots * frames * iteration / (time.process_time() - begun)
             sums = dict(zip(env.kernel_spec.fields("stats"), env.read_stats()[0], strict=True))
-            share = sums["successes"] / sums["episodes"]
-            print(f"{iteration}: {rate:,.0f} robot-steps per CPU second, success {share:.2f}")
+            done = f"{sums['successes']:.0f} of {sums['episodes']:.0f} episodes succeeded"
+            print(f"{iteration}: {rate:,.0f} robot-steps per CPU second, {done}")
             env.clear_stats()
 
 

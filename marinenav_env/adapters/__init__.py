@@ -30,6 +30,5 @@ def register() -> None:
                 entry_point=f"{module}:GymEnv",
                 vector_entry_point=f"{module}:GymVectorEnv",
                 kwargs={"task": task},
-                order_enforce=False,
                 disable_env_checker=True,
             )

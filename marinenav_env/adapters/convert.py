@@ -67,12 +67,19 @@ def to_action(env: KernelEnv, action: Any) -> Tensor:
     """Return actions [W * R] or [W * R, n] as the environment takes them.
 
     Raises:
-        ValueError: they have another shape.
+        ValueError: they have another shape, are no whole numbers in range, or not finite.
     """
-    like = env.make_action()
-    given = torch.as_tensor(np.asarray(action), device=env.device)
-    if given.numel() != like.numel():
+    like, given = env.make_action(), np.asarray(action)
+    if given.size != like.numel():
         raise ValueError(
-            f"actions have shape {tuple(given.shape)}: give {tuple(like.flatten(0, 1).shape)}"
+            f"actions have shape {given.shape}: give {tuple(like.flatten(0, 1).shape)}"
         )
-    return like.copy_(given.reshape(like.shape))
+    if env.discrete:
+        last = env.kernel_spec.discrete - 1
+        fits = (given == np.floor(given)) & (given >= 0) & (given <= last)
+        remedy = f"give whole numbers from 0 to {last}"
+    else:
+        fits, remedy = np.isfinite(given), "give finite numbers in [-1, 1]"
+    if not np.all(fits):
+        raise ValueError(f"actions hold {given[~fits][0]}: {remedy}")
+    return like.copy_(torch.from_numpy(given.reshape(like.shape)))

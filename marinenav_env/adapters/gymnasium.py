@@ -180,7 +180,13 @@ class GymVectorEnv(VectorEnv):
 
         Returns:
             Observations [N, ...], rewards, terminated and truncated [N], infos.
+
+        Raises:
+            ResetNeeded: no episode has begun.
+            ValueError: the actions have another shape, or values that are none.
         """
+        if not self._begun:
+            raise gymnasium.error.ResetNeeded("no episode has begun: call reset() before step()")
         following = self._stepper.step(to_action(self.env, actions))
         done, truncated = following.done, following.truncated
         infos = {"acted": to_numpy(following.acted)}

@@ -20,7 +20,7 @@ from marinenav_env.adapters.convert import (
     with_stage,
 )
 from marinenav_env.envs.make import VESSEL_TASKS, make
-from marinenav_env.fields import require
+from marinenav_env.fields import ConfigError, require
 from marinenav_env.stepper import Stepper
 
 
@@ -82,6 +82,9 @@ class MarineParallelEnv(ParallelEnv):
         """Take one decision of every agent; robots without an action do nothing."""
         joint = to_numpy(self.env.make_action())
         for name, action in actions.items():
+            if name not in self.possible_agents:
+                known = f"{self.possible_agents[0]} to {self.possible_agents[-1]}"
+                raise ConfigError(f"actions name {name!r}: give names of `agents`, {known}")
             joint[self.possible_agents.index(name)] = action
         following = self._stepper.step(to_action(self.env, joint))
         flags = (following.reward, following.terminated, following.truncated)

@@ -19,13 +19,16 @@ class SB3VecEnv(VecEnv):
         env: the vector. Stable-Baselines3 cannot leave rows out, so no robot may wait.
 
     Raises:
-        ConfigError: robots that have ended would wait for others.
+        ConfigError: robots that have ended would wait for others, or slots are empty.
     """
 
     def __init__(self, env: GymVectorEnv) -> None:
         remedy = "Stable-Baselines3 learns from every row; give GymVectorEnv(ended='anew')"
         none_waits = env.env.config.episode.stop_on_end or env.env.robots == 1
         require(none_waits, "ended", "waits", remedy)
+        counts = [stage.robots for stage in env.env.stages]
+        remedy = "a slot without a robot is a row that never acts; give all the same number"
+        require(min(counts) == max(counts), "stages.robots", counts, remedy)
         self.env = env
         self.render_mode = None
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)

@@ -147,7 +147,10 @@ def test_the_results_page_shows_the_shipped_policies(folder):
     ("change", "message"),
     [
         ({"success": "x"}, r"stages[2].success is 'x' (str): give a number"),
-        ({"success_ci95": [0.5]}, r"stages[2].success_ci95 is (0.5,): give 2 values"),
+        (
+            {"success_ci95": [0.5]},
+            r"stages[2].success_ci95 is 0.5: give 2 values, such as [0.5, 0.5]",
+        ),
         ({"collision": None}, r"stages[2].collision is None"),
         ({"episodes": 0}, r"stages[2].episodes is 0: give 1 or more"),
     ],

@@ -47,7 +47,7 @@ def test_faults_of_range_finders_are_settings(tmp_path, refused):
     for setting, message in (
         ("env.perception.miss=1.5", "env.perception.miss is 1.5: give 1.0 or less"),
         ("env.perception.missing=0.1", "the nearest valid one is 'env.perception.miss'"),
-        ("env.perception.velocity_std=0.1", "unknown setting 'env.perception.velocity_std'"),
+        ("env.perception.velocity_std=0.1", "env.perception.velocity_std is a setting of marine,"),
     ):
         refused(train.main, [*command, setting], message)
     config, _, _ = load_config(task="marine_beams", overrides=["env.perception.miss=0.1"])

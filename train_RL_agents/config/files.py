@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.fields import ConfigError, build, convert, plain, require
+from marinenav_env.fields import ConfigError, build, convert, dotted_keys, plain, require
 from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
@@ -167,8 +167,26 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     name = values.get("agent", TrainConfig.agent)
     task = values.get("task", TrainConfig.task)
     _check_names(name, task)
+    _check_of_task(values.get("env"), task)
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
+
+
+def _check_of_task(values: Any, task: str, within: str = "") -> None:
+    """Check that no key below `env`, at any depth, is one of other tasks alone.
+
+    Raises:
+        ConfigError: names the tasks that have it.
+    """
+    for key, value in values.items() if isinstance(values, Mapping) else ():
+        dotted = f"{within}{key}"
+        having = [name for name, kind in TASKS.items() if dotted in dotted_keys(kind.config_type)]
+        if having and task not in having:
+            raise ConfigError(
+                f"env.{dotted} is a setting of {' and '.join(having)}, and the task is {task}: "
+                "give another --task, or leave it out"
+            )
+        _check_of_task(value, task, f"{dotted}.")
 
 
 def config_of_file(values: Any, path: Path) -> TrainConfig:
@@ -298,5 +316,8 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
     for key, override in zip(keys, overrides, strict=True):
         below = next((other for other in keys if other.startswith(f"{key}.")), None)
         if below and not override.partition("=")[2].lstrip().startswith("{"):
-            raise ConfigError(f"{override!r} gives {key} a value, and {below} a section: give one")
+            raise ConfigError(
+                f"{override!r} gives {key} a value, and {below} a part of it: give one, or the "
+                f"value as {key}.name, which sections with presets have"
+            )
     return with_present_keys(values)

@@ -205,7 +205,25 @@ def test_wrong_calls_are_told():
         env.reset(seed=[1, 2])
     with pytest.raises(ConfigError, match=r"options is \{'reset_mask': 0\}: leave them out"):
         env.reset(options={"reset_mask": 0})
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\)"):
+        env.step(np.zeros(4, int))
     env.reset(seed=0)
+    for action, said in (
+        (2, "hold 2: give whole numbers from 0 to 1"),
+        (0.5, "hold 0.5"),
+        (-1, ""),
+    ):
+        with pytest.raises(ValueError, match=said):
+            env.step(np.array([0, 1, 0, action]))
     with pytest.raises(ValueError, match=r"actions have shape \(3,\): give \(4,\)"):
         env.step(np.zeros(3))
     assert marinenav_env.adapters.gymnasium.ENDED == ("waits", "anew")
+
+
+def test_a_lone_robot_is_reset_before_it_acts_on_numbers():
+    env = gymnasium.make("marinenav/Marine-v0")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(np.zeros(2))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="actions hold nan: give finite numbers"):
+        env.step(np.array([0.5, np.nan]))

@@ -104,6 +104,19 @@ def test_stable_baselines_learns_from_no_robot_that_waits(vec_env):
     vec_env(GymVectorEnv(2, config={"episode": {"stop_on_end": True}}, **TWO))  # says the same
 
 
+def test_stable_baselines_takes_no_empty_slots(vec_env):
+    stages = (Stage(2, 0, 1, 30.0), Stage(1, 0, 1, 30.0))
+    with pytest.raises(ConfigError, match=r"stages.robots is \[2, 1\]: a slot without a robot"):
+        vec_env(GymVectorEnv(4, ended="anew", stages=stages))
+
+
+def test_an_action_of_nobody_is_told(parallel):
+    env = parallel(**TWO)
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match="actions name 'foo': give names of `agents`, robot_0 to"):
+        env.step({"foo": np.zeros(2)})
+
+
 @pytest.mark.parametrize("task", VESSEL_TASKS)
 def test_groups_of_torchrl(task):
     env = make(task, worlds=3)

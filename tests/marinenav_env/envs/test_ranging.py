@@ -214,7 +214,11 @@ def test_the_face_and_the_description_agree(name):
         (BeamsConfig, {"rays": 12}, "unknown setting 'perception.rays'"),
         (BeamsConfig, {"miss": 1.5}, r"perception\.miss is 1\.5: give 1\.0 or less"),
         (SectorsConfig, {"dropout": "often"}, r"dropout is 'often' \(str\): give a number"),
-        (SectorsConfig, {"range_factor": 0.5}, r"range_factor is \(0\.5,\): give 2 values"),
+        (
+            SectorsConfig,
+            {"range_factor": 0.5},
+            r"range_factor is 0\.5: give 2 values, such as \[0\.5, 0\.5\]",
+        ),
         (BeamsConfig, {"noise_factor": [2, 1]}, r"noise_factor is .*: give the lower end first"),
         (BeamsConfig, {"range_std": -1.0}, r"range_std is -1\.0: give 0\.0 or more \[m\]"),
         (SectorsConfig, {"position_std": 0.1}, "unknown setting 'perception.position_std'"),

@@ -322,3 +322,24 @@ def test_a_part_made_of_something_else_is_named_in_python_too():
     with pytest.raises(ConfigError, match=r"TrainConfig.algorithm is 5: give a section"):
         TrainConfig(algorithm=5)
     assert TrainConfig(env={"vessel": {"mass": 500.0}}).env.episode.max_steps == 300
+
+
+@pytest.mark.parametrize(
+    ("override", "task", "message"),
+    [
+        ("env.perception.rays=40", "marine", "perception.rays is a setting of marine_sectors, and"),
+        ("env.vessel.mass=300", "icra2024", "vessel.mass is a setting of marine and marine_sec"),
+        ("env.vesel.mass=300", "marine", "the nearest valid one is 'env.vessel'"),
+    ],
+)
+def test_a_setting_of_other_tasks_is_told_with_them(override, task, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(task=task, overrides=[override])
+
+
+def test_a_preset_beside_its_parts_is_told_how():
+    overrides = ["env.vessel=otter", "env.vessel.mass=90"]
+    with pytest.raises(ConfigError, match=r"or the value as env\.vessel\.name"):
+        load_config(overrides=overrides)
+    config, *_ = load_config(overrides=["env.vessel.name=otter", overrides[1]])
+    assert config.env.vessel.mass == 90.0
