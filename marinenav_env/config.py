@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from marinenav_env.faults import SensorFaultConfig, ThrusterConfig, VariationConfig
-from marinenav_env.fields import PUBLISHED, Settings, setting
+from marinenav_env.fields import PUBLISHED, ConfigError, Settings, setting
 from marinenav_env.vessels import VesselConfig
 from marinenav_env.water import CurrentConfig, StreamConfig, WavesConfig, WindConfig
 
@@ -110,7 +111,8 @@ class EpisodeConfig(Settings):
     stop_on_collision: bool = published(False, unit="-")
     """End the world at its first collision, as evaluation does."""
     stop_on_end: bool = project(False, unit="-")
-    """End the world as soon as one of its robots ends; the others' episodes are truncated."""
+    """End the world as soon as one of its robots ends; the others' episodes are truncated. A world
+    of several then counts as no success, collision or time-out: look at returns."""
 
 
 @dataclass(frozen=True)
@@ -128,16 +130,30 @@ class TaskConfig(Settings):
 
 @dataclass(frozen=True)
 class VesselTaskConfig(TaskConfig):
-    """Those of a task with vessels, which has `vessel` and `scenario` besides."""
+    """Those of a task with vessels, which has `vessel`, `scenario` and `reward` besides."""
 
     def check(self) -> None:
         """Refuse starts that overlap."""
         self.require(
-            self.scenario.clear_radius >= 2.0 * self.vessel.radius,
+            self.scenario.clear_radius >= 2.0 * self.vessel.radius + self.reward.fringe,
             "scenario.clear_radius",
             f"robots would start inside each other; give two of vessel.radius "
-            f"{self.vessel.radius:.2f} or more",
+            f"{self.vessel.radius:.2f} and reward.fringe {self.reward.fringe:g} or more",
         )
+
+
+def check_range(config: Any) -> None:
+    """Refuse a range of the sensor within the own hull: only what is detected can be hit.
+
+    Raises:
+        ConfigError: it is.
+    """
+    needed = config.vessel.radius + config.reward.fringe
+    config.require(
+        config.perception.range >= needed,
+        "perception.range",
+        f"contacts would be missed; give the hull and its fringe, {needed:.2f} m, or more",
+    )
 
 
 @dataclass(frozen=True)
@@ -154,6 +170,26 @@ class ThrustTaskConfig(VesselTaskConfig):
     thrusters: ThrusterConfig = field(default_factory=ThrusterConfig)
     variation: VariationConfig = field(default_factory=VariationConfig)
 
+    def check(self) -> None:
+        """Refuse variations with which a vessel could not be stepped either."""
+        super().check()
+        vessel, by = self.vessel, self.variation
+        damping: dict[str, Any] = {
+            "x_u": vessel.x_u * by.surge_damping[1],
+            "y_v": vessel.y_v * by.sway_damping[1],
+            "n_r": vessel.n_r * by.yaw_damping[1],
+        }
+        for mass, added in itertools.product(by.mass, by.added_inertia):
+            varied: dict[str, Any] = {"mass": vessel.mass * mass, "izz": vessel.izz * mass}
+            varied["n_dot_r"] = vessel.n_dot_r * added
+            try:
+                dataclasses.replace(vessel, **varied, **damping)
+            except ConfigError as error:
+                raise ConfigError(
+                    f"variation with mass times {mass:g}, added_inertia times {added:g} and the "
+                    f"greatest dampings gives a vessel whose {str(error).partition('.')[2]}"
+                ) from error
+
 
 @dataclass(frozen=True)
 class EnvConfig(ThrustTaskConfig):
@@ -162,6 +198,11 @@ class EnvConfig(ThrustTaskConfig):
     perception: PerceptionConfig = field(default_factory=PerceptionConfig)
     colregs: ColregsConfig = field(default_factory=ColregsConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
+
+    def check(self) -> None:
+        """Refuse what its parts refuse, and a range within which contacts would be missed."""
+        super().check()
+        check_range(self)
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
         """(name, value) of every parameter that the operators take."""

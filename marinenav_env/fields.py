@@ -154,8 +154,8 @@ def _check(rules: Mapping[str, Any], name: str, value: Any) -> None:
         require(value in choices, name, value, f"choose one of {_listed(choices)}")
     if count is not None and len(value) == 1 < count:
         lone = value[0]  # written without brackets, it seems
-        remedy = f"give {count} values, such as [{', '.join([str(lone)] * count)}]"
-        raise ConfigError(f"{name} is {lone!r}: {remedy}")
+        such = ", ".join([str(lone)] * count)
+        raise ConfigError(f"{name} is {lone!r}: give {count} values, such as [{such}]")
     if count is not None:
         require(len(value) == count, name, value, f"give {count} values")
     for number in value if isinstance(value, tuple) else (value,):

@@ -8,10 +8,17 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from marinenav_env.fields import PUBLISHED, Settings, check_ranges, setting
 
-ANY_DIRECTION = (0.0, 2.0 * math.pi)
+ONE_TURN = 2.0 * math.pi
+
+
+def direction_range() -> Any:
+    """Return a field with a range of directions, any by default."""
+    return project((0.0, ONE_TURN), unit="rad", count=2, low=-ONE_TURN, high=ONE_TURN)
+
 
 project = functools.partial(setting, source="this project")
 vrx = functools.partial(setting, source="VRX, USVWind.cc and its WAM-V worlds (osrf/vrx 93ae8d0)")
@@ -42,7 +49,7 @@ class WindConfig(Settings):
 
     speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, count=2)
     """Range of an episode's mean speed."""
-    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    direction: tuple[float, ...] = direction_range()
     """Toward which it blows, clockwise from north."""
     gust_std: float = vrx(0.0, unit="m/s", low=0.0)
     gust_time: float = vrx(2.0, unit="s", above=0.0)  # in which a gust falls to 1/e
@@ -69,7 +76,7 @@ class StreamConfig(Settings):
 
     speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, count=2)
     """Range of an episode's speed."""
-    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    direction: tuple[float, ...] = direction_range()
     """Toward which it flows, clockwise from north."""
 
     def check(self) -> None:
@@ -84,7 +91,7 @@ class WavesConfig(Settings):
     height: float = project(0.0, unit="m", low=0.0, high=0.3)
     """Significant height; the force of higher ones would not stay a disturbance."""
     period: float = project(3.0, unit="s", low=1.0)  # of the spectrum's peak
-    direction: tuple[float, ...] = project(ANY_DIRECTION, unit="rad", count=2)
+    direction: tuple[float, ...] = direction_range()
     """In which they run, clockwise from north."""
     draught: float = project(0.16, unit="m", low=0.0)  # of the hull
 

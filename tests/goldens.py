@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.stepper import Stepper
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, actions, eventful
@@ -58,12 +59,19 @@ def processor() -> str:
     return f"{torch.__version__} {torch.backends.cpu.get_cpu_capability()} {digest([a @ b])[:8]}"
 
 
-def rollout(worlds: int, steps: int, dtype: torch.dtype, *, discrete: bool = False) -> str:
+def rollout(
+    worlds: int,
+    steps: int,
+    dtype: torch.dtype,
+    *,
+    discrete: bool = False,
+    config: EnvConfig | None = None,
+) -> str:
     """Return the hash of the state and the last observation after some steps, resets included."""
     env = MarineNavEnv(
         worlds,
         stages=(CROWDED, SPARSE),
-        config=eventful(),
+        config=config or eventful(),
         dtype=dtype,
         discrete=discrete,
         seed=2**40 + 9,

@@ -18,6 +18,7 @@ from torch.utils import cpp_extension
 from tests import goldens
 from tests.core_programs import INCLUDES, NOT_INLINED, PARAMS, build
 from tests.core_programs import run as run_program
+from tests.marinenav_env.rollouts import rough
 
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = ROOT / "marinenav_env" / "csrc"
@@ -113,11 +114,16 @@ def rollouts(most_worlds: int) -> list[tuple[int, int]]:
     return [(worlds, min(steps, MOST_STEPS, WORLD_STEPS // worlds)) for worlds, steps in sizes]
 
 
+DISTURBED = rough(goldens.eventful())
+"""Everything that may disturb a vessel does."""
+
+
 def states(sizes: list[tuple[int, int]]) -> list[str]:
     """Digests of rollouts in these numbers of worlds and decisions, in both types."""
     types = torch.float32, torch.float64
     found = [goldens.rollout(*size, dtype) for size in sizes for dtype in types]
-    return found + [goldens.rollout(16, MOST_STEPS, dtype, discrete=True) for dtype in types]
+    found += [goldens.rollout(16, MOST_STEPS, dtype, discrete=True) for dtype in types]
+    return found + [goldens.rollout(16, MOST_STEPS, dtype, config=DISTURBED) for dtype in types]
 
 
 # A process asks for the block size once, and takes seconds to import torch: so it is forked.

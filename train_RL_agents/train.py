@@ -67,7 +67,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="resume the run in this folder; takes --device, --no-compile and threads=N, with "
         "which the results may no longer be equal to the bit to those of a run never stopped, and "
         "total_steps=N, which trains a finished run longer; checkpoint.with_replay=false leaves a "
-        "saved replay out, and saves none",
+        "saved replay out and saves none, until it is true again",
     )
     parser.add_argument("--no-compile", action="store_true", help="capture no CUDA graphs")
     overrides = [argument for argument in arguments if OVERRIDE.fullmatch(argument)]

@@ -106,7 +106,8 @@ class GymVectorEnv(VectorEnv):
     * ``ended="waits"``: its observation and reward are zero until its world begins anew, and
       ``infos["acted"]`` is false: leave such rows out. This is the published task.
     * ``ended="anew"``: its world begins anew at once, and the others' episodes are truncated. Every
-      row is then an episode as Gymnasium means it. It sets ``episode.stop_on_end``.
+      row is then an episode as Gymnasium means it. It sets ``episode.stop_on_end``, whatever the
+      configuration says; with that setting nobody waits under ``ended="waits"`` either.
 
     Args:
         num_envs: N, a multiple of the robots of a world.

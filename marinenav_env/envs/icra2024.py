@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from marinenav_env.config import EpisodeConfig, ScenarioConfig, VesselTaskConfig
+from marinenav_env.config import EpisodeConfig, ScenarioConfig, VesselTaskConfig, check_range
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import TwoListObservation
 from marinenav_env.envs.scenarios import Stage
@@ -50,6 +50,22 @@ class KinematicVesselConfig(Settings):
         (-math.pi / 6.0, 0.0, math.pi / 6.0), unit="rad/s", count=3
     )
 
+    def check(self) -> None:
+        """Refuse choices beyond the largest, of which energy is a share, and whole turns."""
+        for name, most in (
+            ("accelerations", self.max_acceleration),
+            ("turn_rates", self.max_turn_rate),
+        ):
+            largest = max(map(abs, getattr(self, name)))
+            self.require(
+                largest <= most, name, f"give choices within the largest, {most:g} to either side"
+            )
+        self.require(
+            self.max_turn_rate * self.dt < 2.0 * math.pi,
+            "max_turn_rate",
+            f"a substep of {self.dt:g} s would turn the vessel around; give less",
+        )
+
 
 @dataclass(frozen=True)
 class RangeConfig(Settings):
@@ -84,6 +100,11 @@ class Icra2024Config(VesselTaskConfig):
         default_factory=lambda: ScenarioConfig(width=50.0, height=50.0, clear_radius=5.0)
     )
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
+
+    def check(self) -> None:
+        """Refuse overlapping starts, and a range within which contacts would be missed."""
+        super().check()
+        check_range(self)
 
 
 def _stages(*rows: tuple[int, int, int, float]) -> tuple[Stage, ...]:

@@ -56,7 +56,7 @@ class SectorConfig(RangeFinderConfig):
 
     range: float = project(20.0, unit="m", above=0.0)  # to a surface; gym-auv: 150, on a larger map
     rays: int = gym_auv(180, unit="rays", low=20, high=MOST_RAYS)
-    """The first points astern, the others follow clockwise; with fewer a sector may have none."""
+    """The first points astern, the others follow clockwise."""
     pooling: str = gym_auv("feasible", unit="-", choices=("nearest", "feasible"))
     """Of a sector's rays: the shortest, or how far a vessel fits through between them."""
     passage_margin: float = project(1.0, unit="m", low=0.0)

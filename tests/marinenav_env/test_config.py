@@ -8,11 +8,13 @@ import pytest
 
 from marinenav_env.config import (
     ColregsConfig,
+    EnvConfig,
     EpisodeConfig,
     PerceptionConfig,
     RewardConfig,
     ScenarioConfig,
 )
+from marinenav_env.envs.icra2024 import KinematicVesselConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import ConfigError
@@ -138,3 +140,39 @@ def test_every_parameter_has_unit_and_source():
         for field in dataclasses.fields(group):
             assert field.metadata["unit"], field.name
             assert field.metadata["source"], field.name
+
+
+@pytest.mark.parametrize(
+    ("ranges", "message"),
+    [
+        ({"mass": (0.04, 0.06)}, "mass times 0.04.*mass is 16.0: the mass must exceed x_dot_u"),
+        ({"mass": (0.05, 2.0), "surge_damping": (1.0, 20.0)}, "mass times 0.05, .*"),
+        (
+            {"yaw_damping": (1.0, 60.0)},
+            r"greatest dampings gives a vessel whose n_r is -58800\.0: o",
+        ),
+        ({"added_inertia": (0.01, 1.0), "yaw_damping": (1.0, 11.0)}, "added_inertia times 0.01"),
+    ],
+)
+def test_a_variation_beyond_what_can_be_stepped_is_refused(ranges, message):
+    with pytest.raises(ConfigError, match=message):
+        EnvConfig(variation=VariationConfig(**ranges))
+    EnvConfig(variation=VariationConfig(mass=(0.7, 1.3), yaw_damping=(0.7, 1.3)))
+
+
+def test_a_fringe_keeps_starts_apart():
+    with pytest.raises(ConfigError, match=r"clear_radius is 10\.0: .*reward\.fringe 5 or more"):
+        EnvConfig(reward=RewardConfig(fringe=5.0))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"turn_rates": (-2.0, 0.0, 2.0)}, r"turn_rates is .*within the largest, 0\.52"),
+        ({"accelerations": (-0.4, 0.0, 0.5)}, r"accelerations is .*within the largest, 0\.4 to"),
+        ({"max_turn_rate": 130.0}, r"max_turn_rate is 130\.0: a substep of 0\.05 s would turn"),
+    ],
+)
+def test_choices_of_a_kinematic_vessel_are_within_its_largest(values, message):
+    with pytest.raises(ConfigError, match=message):
+        KinematicVesselConfig(**values)

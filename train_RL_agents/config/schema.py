@@ -272,6 +272,11 @@ class TrainConfig(Settings):
             )
         if any(larger.values()):
             margin, fringe = larger.values()
+            self.require(
+                not (fringe and self.env.reward.fringe),
+                "env.reward.fringe",
+                f"curriculum.fringe {fringe:g} takes its place while collecting; give one",
+            )
             needed = 2.0 * (self.env.vessel.radius + margin) + fringe
             self.require(
                 self.env.scenario.clear_radius >= needed,

@@ -343,3 +343,11 @@ def test_a_preset_beside_its_parts_is_told_how():
         load_config(overrides=overrides)
     config, *_ = load_config(overrides=["env.vessel.name=otter", overrides[1]])
     assert config.env.vessel.mass == 90.0
+
+
+def test_one_fringe_is_enough():
+    overrides = ["curriculum.fringe=1", "env.reward.fringe=0.5"]
+    with pytest.raises(
+        ConfigError, match=r"env\.reward\.fringe is 0\.5: curriculum\.fringe 1 takes"
+    ):
+        load_config(overrides=overrides)
