@@ -38,7 +38,7 @@ class VesselConfig(Settings):
     width: float = wamv(2.5, unit="m", above=0.0)
     radius: float = wamv(0.5 * math.hypot(5.0, 2.5), unit="m", above=0.0)  # of collision, detection
     mass: float = wamv(400.0, unit="kg")  # fully loaded
-    izz: float = wamv(450.0, unit="kg m^2")  # yaw inertia
+    izz: float = wamv(450.0, unit="kg m^2", above=0.0)  # yaw inertia
     x_dot_u: float = wamv(20.0, unit="kg")  # added mass (sign as published)
     y_dot_v: float = wamv(0.0, unit="kg")
     y_dot_r: float = wamv(0.0, unit="kg m")
@@ -69,7 +69,7 @@ class VesselConfig(Settings):
     world frame; the published simulator leaves it in."""
     min_thrust: float = wamv(-500.0, unit="N")  # each thruster
     max_thrust: float = wamv(1000.0, unit="N")
-    max_thrust_rate: float = wamv(1000.0, unit="N/s")  # at continuous action 1
+    max_thrust_rate: float = wamv(1000.0, unit="N/s", above=0.0)  # at continuous action 1
     power_coefficient: float = wamv(1.0, unit="-")  # energy (N s) per |thrust| and second
     # Discrete choices: the left ones are the outer index of an action, the right ones the inner.
     left_thrust_rates: tuple[float, ...] = wamv(THRUST_RATES, unit="N/s", count=5)

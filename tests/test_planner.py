@@ -165,3 +165,25 @@ def test_what_it_refuses(tmp_path):
         example.Planner(exported)
     with pytest.raises(ValueError, match="observes 2 decisions"):
         planner_of(tmp_path, "DQN", stack_k=2)
+
+
+def test_no_thrust_follows_from_numbers_that_are_none(tmp_path):
+    planner, _ = planner_of(tmp_path, "DQN")
+    vessel, buoy = example.Vessel(*[0.0] * 8), example.Contact(9.0, 9.0, 0.0, 0.0, 1.0)
+    arguments = {"vessel": vessel, "goal": (20.0, 0.0), "contacts": (buoy,), "elapsed": 0.5}
+    assert planner.thrusts(**arguments)
+    for changed, message in (
+        ({"goal": (math.nan, 40.0)}, "goal is"),
+        ({"vessel": dataclasses.replace(vessel, surge=math.inf)}, "vessel is"),
+        ({"contacts": (buoy, dataclasses.replace(buoy, radius=math.nan))}, r"contacts\[1\] is"),
+        ({"contacts": (dataclasses.replace(buoy, radius=-1.0),)}, "a radius is negative"),
+        ({"elapsed": -1.0}, "elapsed is -1.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            planner.thrusts(**{**arguments, **changed})
+
+
+def test_a_policy_of_another_task_is_refused(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "DQN", task="icra2024", env={})
+    with pytest.raises(ValueError, match="acts in the task icra2024: this planner observes as in"):
+        example.Planner(export_policy(path))

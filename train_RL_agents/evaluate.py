@@ -22,6 +22,7 @@ from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.run.checkpoint import CheckpointError
+from train_RL_agents.run.provenance import source_commit
 
 RECORDS = {
     "runs": ("FOLDER", "trainings, runs or sweeps over seeds,"),
@@ -145,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check_together(parsed)
     policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
     first = policies[0]
-    tables = [{"seed": parsed.seed, **policy.as_json()} for policy in policies]
+    asked = {"seed": parsed.seed, "settings": parsed.settings, "commit": source_commit()}
+    named = zip(parsed.checkpoint, policies, strict=True)
+    tables = [{"checkpoint": path, **asked, **policy.as_json()} for path, policy in named]
     if parsed.figure:
         draw_trajectories(
             first.agent, first.config, parsed.seed, Path(parsed.figure), act=first.act
@@ -153,9 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.against:
         tables[0]["against"] = evaluate_against(parsed, first, console)
     if parsed.json:
-        named = zip(parsed.checkpoint, tables, strict=True)
-        several = {"policies": [{"checkpoint": path, **table} for path, table in named]}
-        write_json(Path(parsed.json), tables[0] if len(tables) == 1 else several)
+        write_json(Path(parsed.json), tables[0] if len(tables) == 1 else {"policies": tables})
     if parsed.report:
         facts = {"seed": parsed.seed, "device": choose_device(parsed.device), "more": more}
         print(page.write_report(Path(parsed.report), policies, **facts))

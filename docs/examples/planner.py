@@ -58,7 +58,7 @@ class Planner:
         path: of a file that `export.py --format torchscript` wrote.
 
     Raises:
-        ValueError: the file is damaged, or observes several decisions.
+        ValueError: the file is damaged, of another task, or observes several decisions.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -67,6 +67,10 @@ class Planner:
         self.model = torch.jit.load(content, map_location="cpu", _extra_files=description)
         self.about: dict[str, Any] = json.loads(description["marinenav.json"])
         config = self.about["config"]
+        if config.get("task", "marine") != "marine":
+            raise ValueError(
+                f"{path} acts in the task {config['task']}: this planner observes as in marine"
+            )
         if config["stack_k"] != 1:
             raise ValueError(
                 f"{path} observes {config['stack_k']} decisions: this planner keeps one"

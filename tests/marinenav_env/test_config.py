@@ -28,7 +28,10 @@ IMPOSSIBLE = [
     (VesselConfig, {"substeps": 2.5}, r"substeps is 2\.5 \(float\): give a whole number"),
     (VesselConfig, {"radius": -1.0}, r"radius is -1\.0: give more than 0\.0 \[m\]"),
     (VesselConfig, {"mass": 10.0}, r"mass is 10\.0: the mass must exceed"),
-    (VesselConfig, {"izz": -1000.0}, r"izz is -1000\.0: the inertia must exceed"),
+    (VesselConfig, {"izz": 100.0, "n_dot_r": 200.0}, r"izz is 100\.0: the inertia must exceed"),
+    (VesselConfig, {"izz": -1.0}, r"izz is -1\.0: give more than 0"),
+    (VesselConfig, {"max_thrust_rate": -5.0}, r"max_thrust_rate is -5\.0: give more than 0"),
+    (WindConfig, {"direction": (0.0, 360.0)}, r"direction is 360\.0: give 6\.28.* or less \[rad\]"),
     (
         VesselConfig,
         {"y_dot_r": -1100.0, "n_dot_v": -520.0},
@@ -176,3 +179,10 @@ def test_a_fringe_keeps_starts_apart():
 def test_choices_of_a_kinematic_vessel_are_within_its_largest(values, message):
     with pytest.raises(ConfigError, match=message):
         KinematicVesselConfig(**values)
+
+
+def test_a_range_within_the_hull_is_refused():
+    with pytest.raises(
+        ConfigError, match=r"range is 0\.1: contacts would be missed; .* 2\.80 m, or"
+    ):
+        EnvConfig(perception=PerceptionConfig(range=0.1))

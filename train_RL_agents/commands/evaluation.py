@@ -177,6 +177,7 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
 
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
+    title += "".join(f", {setting}" for setting in arguments.settings)
     recording = Recording()
     act = guarded(agent.act)
     results, shielded = run(act, title, recording if arguments.report else None)

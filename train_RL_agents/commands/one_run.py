@@ -68,7 +68,8 @@ def note_on_curve(config: TrainConfig) -> str | None:
         return None
     return (
         f"note: evaluation.interval_steps is {interval}, so this run of {config.total_steps} steps "
-        "is evaluated at its end only; lower it for a curve"
+        f"is evaluated at its end only, on {config.evaluation.final_episodes} episodes a stage "
+        "(evaluation.final_episodes); lower it for a curve"
     )
 
 

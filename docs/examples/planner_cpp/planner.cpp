@@ -8,7 +8,7 @@
 // A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
 // mask. It may go on: for a network that takes quantile fractions with 32 of them, else those in the
 // file are taken; for one that returns mean and spread with 2 standard normal numbers, else it acts
-// by the mean. A line of output is the action: a pair in (-1, 1), times 1,000 N/s, or an index.
+// by the mean. A line of output is the action: a pair in (-1, 1), times max_thrust_rate, or an index.
 
 #include <torch/script.h>
 
@@ -166,6 +166,9 @@ int main(int count, char** arguments) {
     std::cerr << text_of(files["marinenav.json"], "agent") << " of commit "
               << text_of(files["marinenav.json"], "commit") << '\n';
     const auto& description = files["marinenav.json"];
+    const auto task = text_of(description, "task");
+    if (task != "marine" && task != "unknown")
+      throw std::runtime_error("it acts in the task " + task + ": this planner observes as in marine");
     warm_up(model, description);
     std::cout.precision(17);
     for (std::string line; std::getline(std::cin, line);) plan(model, description, Numbers(line));

@@ -134,5 +134,8 @@ def test_the_network_is_called_before_the_first_observation(planner, tmp_path):
     """To warm it; so a file that observes otherwise ends the planner in the harbour."""
     stacked = export_policy(save_policy(tmp_path / "stacked.pt", "DQN", stack_k=2))
     assert run(planner, stacked, "").returncode == 1
+    other = export_policy(save_policy(tmp_path / "other.pt", "DQN", task="icra2024", env={}))
+    refused = run(planner, other, "")
+    assert (refused.returncode, "in the task icra2024" in refused.stderr) == (1, True)
     usual = export_policy(save_policy(tmp_path / "usual.pt", "DQN"))
     assert run(planner, usual, "").returncode == 0
