@@ -47,7 +47,7 @@ class CurrentConfig(Settings):
 class WindConfig(Settings):
     """Wind with gusts, and its force on a hull."""
 
-    speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, count=2)
+    speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, high=60.0, count=2)
     """Range of an episode's mean speed."""
     direction: tuple[float, ...] = direction_range()
     """Toward which it blows, clockwise from north."""
@@ -74,7 +74,7 @@ class WindConfig(Settings):
 class StreamConfig(Settings):
     """A current that is the same everywhere."""
 
-    speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, count=2)
+    speed: tuple[float, ...] = project((0.0, 0.0), unit="m/s", low=0.0, high=10.0, count=2)
     """Range of an episode's speed."""
     direction: tuple[float, ...] = direction_range()
     """Toward which it flows, clockwise from north."""

@@ -105,7 +105,7 @@ class KernelSpec:
         if strange:
             raise ImportError(
                 "marinenav's operators were built from another version of the parameters of"
-                f" '{self.name}' (only one side knows {strange[:3]}): run `make` to rebuild them"
+                f" '{self.name}' (only one side knows {strange[:3]}): rebuild them by `make setup`"
             )
         packed = [values[name] for name in self.params]
         return torch.tensor(packed, dtype=torch.float64, device="cpu")

@@ -169,7 +169,11 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     _check_names(name, task)
     _check_of_task(values.get("env"), task)
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
-    return build(TrainConfig, values, concrete=concrete, base=TrainConfig(task=task, agent=name))
+    try:
+        base = TrainConfig(task=task, agent=name)
+    except ConfigError as error:
+        raise ConfigError(str(error).removeprefix("TrainConfig.")) from error
+    return build(TrainConfig, values, concrete=concrete, base=base)
 
 
 def _check_of_task(values: Any, task: str, within: str = "") -> None:
