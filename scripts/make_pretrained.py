@@ -16,6 +16,7 @@ from rich.console import Console
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import plain
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.schema import TrainConfig, training_env
@@ -223,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0, or 1 if the run or the output is of no use.
     """
     options = parse(arguments)
-    make(options, Console())
+    make(options, open_console())
     size = sum(file.stat().st_size for file in options.output.iterdir())
     print(f"{options.output}: {size / 1000:.0f} kB")
     return 0

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from marinenav_env.files import write_json
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.evaluation import (
     EPISODES,
     check_together,
@@ -136,7 +135,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
-    console = Console()
+    console = open_console()
     if parsed.report:
         # Here, as in `evaluation.figures`: most evaluations write none.
         from train_RL_agents.evaluation.report import page

@@ -22,12 +22,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
 from marinenav_env.files import write_json
-from scripts.bench.table import FILE_WIDTH
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.parser import Parser, tells
 
 KIND = (
@@ -195,7 +194,7 @@ def print_rows(rows: Sequence[dict[str, Any]], rounds: int) -> None:
         ratios = (row["ratio"], min(row["ratios"]), max(row["ratios"]))
         ratios += (row["ratio_of_fastest_repeats"],)
         table.add_row(*cells, row["resets"], *rates, *(f"{ratio:.3f}" for ratio in ratios))
-    Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
+    open_console().print(table)
 
 
 if __name__ == "__main__":

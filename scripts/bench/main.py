@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
@@ -36,8 +35,9 @@ from scripts.bench.modes import (
     measure_simulator,
 )
 from scripts.bench.options import efforts, parse
-from scripts.bench.table import FILE_WIDTH, print_record
+from scripts.bench.table import print_record
 from scripts.bench.training import measure_training
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.policies.shield.config import read_shield
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments, description=__doc__)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     keep_freed_memory()  # as train.py does
-    console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
+    console = open_console()
     device = check_device(options.device)
     if options.json is not None and not options.json.parent.is_dir():
         raise ValueError(f"--json {options.json}: the folder is missing, make it")

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import train
 from train_RL_agents.agents.registry import REPLAY_AGENTS
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import load_config
 from train_RL_agents.metrics.writer import METRICS, read_metrics
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows:
         rates = (f"{row[name]:,.0f}" for name in FIGURES[:2])
         table.add_row(str(row["processes"]), *rates, f"{row['samples_per_insert']:.2f}")
-    Console().print(table)
+    open_console().print(table)
     return 0
 
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head, release_memory, timed
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
 from train_RL_agents.replay.sum_tree import SumTree, weight_of_priority
@@ -227,7 +227,7 @@ def show(rows: list[dict[str, object]], device: torch.device) -> None:
         table.add_row(
             f"{row['entries']:,}", str(row["batch"]), row["method"], *figures, f"{row['ratio']:.2f}"
         )
-    Console(width=max(Console().width, 100)).print(table)
+    open_console().print(table)
 
 
 def main() -> None:

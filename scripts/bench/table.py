@@ -8,8 +8,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-FILE_WIDTH = 160  # characters of a table that is not shown in a terminal
-
 
 def print_record(console: Console, record: dict[str, Any], title: str) -> None:
     """Print the rows, those for which the memory was too small, and the comparison of resets."""

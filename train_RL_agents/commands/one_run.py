@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import torch
-from rich.console import Console
 
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.placement import check_own_gpu, choose_device
@@ -94,7 +94,7 @@ def train_here(
     def conclude(results: list[Row], receiver: AnalysisReceiver) -> None:
         """Print the table, and draw the trajectories of a task that has a map."""
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
-        print_table(results, title, Console())
+        print_table(results, title, open_console())
         if has_map(config.task):
             figure = output_dir / TRAJECTORIES
             draw_trajectories(trainer.learner.agent, config, config.seed, figure)
