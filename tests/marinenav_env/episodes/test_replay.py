@@ -92,7 +92,7 @@ def test_worlds_stand_where_the_episode_does():
     ("changes", "message"),
     [
         ({"detect_r": 2.0}, "robots.detect_r is .*: give the collision rad"),
-        ({"Izz": -980.0}, r"json': vessel.izz is -980.0: the inertia must"),
+        ({"Izz": -980.0}, r"json': vessel.izz is -980.0: give more than 0.0"),
     ],
 )
 def test_what_the_simulator_does_not_know_is_refused(changes, message):
