@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from rich.console import Console
@@ -12,6 +11,5 @@ FILE_WIDTH = 160
 
 
 def open_console() -> Console:
-    """Return the console of a command, as wide as its terminal or as COLUMNS says."""
-    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if narrow else FILE_WIDTH)
+    """Return the console of a command, as wide as its terminal."""
+    return Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
