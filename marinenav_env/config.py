@@ -179,7 +179,7 @@ class ThrustTaskConfig(VesselTaskConfig):
             "y_v": vessel.y_v * by.sway_damping[1],
             "n_r": vessel.n_r * by.yaw_damping[1],
         }
-        for mass, added in itertools.product(by.mass, by.added_inertia):
+        for mass, added in itertools.product({*by.mass}, {*by.added_inertia}):
             varied: dict[str, Any] = {"mass": vessel.mass * mass, "izz": vessel.izz * mass}
             varied["n_dot_r"] = vessel.n_dot_r * added
             try:

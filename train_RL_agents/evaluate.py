@@ -145,7 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check_together(parsed)
     policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
     first = policies[0]
-    asked = {"seed": parsed.seed, "settings": parsed.settings, "commit": source_commit()}
+    names = "seed", "settings", "cvar", "adaptive_cvar"
+    asked = {name: getattr(parsed, name) for name in names} | {"commit": source_commit()}
     named = zip(parsed.checkpoint, policies, strict=True)
     tables = [{"checkpoint": path, **asked, **policy.as_json()} for path, policy in named]
     if parsed.figure:

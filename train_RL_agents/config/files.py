@@ -167,7 +167,7 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     name = values.get("agent", TrainConfig.agent)
     task = values.get("task", TrainConfig.task)
     _check_names(name, task)
-    _check_of_task(values.get("env"), task)
+    _check_of_task(values.get("env"), task, dotted_keys(TASKS[task].config_type))
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     try:
         base = TrainConfig(task=task, agent=name)
@@ -176,7 +176,7 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     return build(TrainConfig, values, concrete=concrete, base=base)
 
 
-def _check_of_task(values: Any, task: str, within: str = "") -> None:
+def _check_of_task(values: Any, task: str, known: Sequence[str], within: str = "") -> None:
     """Check that no key below `env`, at any depth, is one of other tasks alone.
 
     Raises:
@@ -184,13 +184,15 @@ def _check_of_task(values: Any, task: str, within: str = "") -> None:
     """
     for key, value in values.items() if isinstance(values, Mapping) else ():
         dotted = f"{within}{key}"
+        if dotted in known:
+            _check_of_task(value, task, known, f"{dotted}.")
+            continue
         having = [name for name, kind in TASKS.items() if dotted in dotted_keys(kind.config_type)]
-        if having and task not in having:
+        if having:
             raise ConfigError(
                 f"env.{dotted} is a setting of {' and '.join(having)}, and the task is {task}: "
                 "give another --task, or leave it out"
             )
-        _check_of_task(value, task, f"{dotted}.")
 
 
 def config_of_file(values: Any, path: Path) -> TrainConfig:

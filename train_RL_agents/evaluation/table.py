@@ -53,7 +53,9 @@ TABLES: dict[type, Callable[..., list[Table]]] = {
 
 
 def _ends(results: Sequence[StageResult], title: str) -> Table:
-    caption = "time (s) and energy (N s; ICRA 2024: shares): means of the successful episodes"
+    caption = (
+        "time (s) and energy (N s, or shares of a largest choice): means of the successful episodes"
+    )
     table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
     with_vortices = any(result.stage.vortices for result in results)
     with_distance = len({result.stage.label for result in results}) < len(results)

@@ -197,7 +197,8 @@ def test_command_line(saved, tmp_path, capsys):
     figure = tmp_path / "episodes.png"
     table = table_of(tmp_path, *arguments, "--figure", str(figure))
     assert figure.read_bytes().startswith(b"\x89PNG")
-    assert list(table) == ["checkpoint", "seed", "settings", "commit", "stages"]
+    asked = ["checkpoint", "seed", "settings", "cvar", "adaptive_cvar", "commit"]
+    assert list(table) == [*asked, "stages"]
     assert [list(row) for row in table["stages"]] == [KEYS]
     printed = capsys.readouterr().out
     assert "mean action" in printed
