@@ -165,14 +165,15 @@ def write_row(rings: Sequence[tuple[Tensor, Sequence[Tensor]]], position: Tensor
 
     Args:
         rings: each [rows, W, R, width] with the tensors [W, R, ...] that stand side by side in its
-            row, of its type; their numbers add up to its width.
+            row, of its type; their numbers add up to its width. A view of the same places of
+            every robot is read where it lies; of one in other disorder a copy is made.
         position: int64 [1], the row to write; on the device, so that it may change between replays
             of a captured graph.
 
     Raises:
         RuntimeError: a tensor does not fit.
     """
-    parts = [part.contiguous() for _, side_by_side in rings for part in side_by_side]
+    parts = [part for _, side_by_side in rings for part in side_by_side]
     counts = [len(side_by_side) for _, side_by_side in rings]
     _ops.write_row.default([ring for ring, _ in rings], parts, counts, position)
 

@@ -183,11 +183,11 @@ void test_others(const Inputs& inputs, const char* type) {
          std::string("cart and pole, ") + type + ": all bits agree");
 }
 
-/// A row of a ring from parts of words and of bytes.
+/// A row of a ring from parts of words and of bytes; the words are five of seven of each slot.
 void test_row() {
   constexpr int kSlots = 37, kRows = 3;
   const int64_t position = 2;
-  std::vector<float> numbers(kSlots * 5);
+  std::vector<float> numbers(kSlots * 7);
   std::vector<char> flags(kSlots), both(kRows * kSlots * 2);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
   for (int i = 0; i < kSlots; ++i) flags[i] = static_cast<char>(i);
@@ -195,13 +195,14 @@ void test_row() {
   Row row{};
   row.parts = 3, row.slots = kSlots, row.rows = kRows, row.position = &position;
   const auto bytes = [](auto& vector) { return reinterpret_cast<char*>(vector.data()); };
-  row.part[0] = {bytes(numbers), bytes(ring), kSlots * 20, 20, 20, 4, 0};
-  row.part[1] = {bytes(flags), bytes(both), kSlots * 2, 1, 2, 1, kSlots * 5};
-  row.part[2] = {bytes(flags), bytes(both) + 1, kSlots * 2, 1, 2, 1, kSlots * 6};
+  row.part[0] = {bytes(numbers), bytes(ring), kSlots * 20, 20, 28, 20, 4, 0};
+  row.part[1] = {bytes(flags), bytes(both), kSlots * 2, 1, 1, 2, 1, kSlots * 5};
+  row.part[2] = {bytes(flags), bytes(both) + 1, kSlots * 2, 1, 1, 2, 1, kSlots * 6};
   row.words = kSlots * 7;
   CudaLauncher{}(static_cast<int>(row.words), 1, RowWords{row});
   bool right = true;
-  for (int i = 0; i < kSlots * 5; ++i) right = right && ring[2 * kSlots * 5 + i] == numbers[i];
+  for (int i = 0; i < kSlots * 5; ++i)
+    right = right && ring[2 * kSlots * 5 + i] == numbers[i / 5 * 7 + i % 5];
   for (int i = 0; i < kSlots * 2; ++i) right = right && both[2 * kSlots * 2 + i] == flags[i / 2];
   for (int i = 0; i < 2 * kSlots * 5; ++i) right = right && ring[i] == 0.0f;
   report(right, "a row of rings: all bits agree");

@@ -8,12 +8,14 @@
 
 namespace marinenav {
 
-/// A tensor [slots, ...] that becomes a part of a ring's row [slots, ...].
+/// A tensor [slots, ...], or the same places in each slot of a larger one, that becomes a part of a
+/// ring's row [slots, ...].
 struct RowPart {
   const char* from;
   char* ring;          // where this part of the first slot of row 0 is
   int64_t row_bytes;   // of the ring
-  int bytes, stride;   // of a slot: of the tensor, of the ring
+  int bytes;           // of a slot
+  int64_t from_stride, stride;  // bytes from a slot to the next: of the tensor, of the ring
   int word;            // bytes that a thread of a GPU copies, 1 or 4
   int64_t first_word;  // of the tensor, among the words of all parts
 };
@@ -39,7 +41,7 @@ struct RowSlots {
 
   void operator()(int k, int slot) const {
     const RowPart& p = row.part[k];
-    std::memcpy(row.to(p, slot), p.from + int64_t{slot} * p.bytes, static_cast<size_t>(p.bytes));
+    std::memcpy(row.to(p, slot), p.from + slot * p.from_stride, static_cast<size_t>(p.bytes));
   }
 };
 
@@ -52,8 +54,9 @@ struct RowWords {
   template <class Word>
   MN_HD void copy(const RowPart& p, int64_t word) const {
     const int64_t words = p.bytes / static_cast<int>(sizeof(Word));  // of a slot
-    reinterpret_cast<Word*>(row.to(p, word / words))[word % words] =
-        reinterpret_cast<const Word*>(p.from)[word];
+    const int64_t slot = word / words;
+    reinterpret_cast<Word*>(row.to(p, slot))[word % words] =
+        reinterpret_cast<const Word*>(p.from + slot * p.from_stride)[word % words];
   }
 
   MN_HD void operator()(int, int word) const {

@@ -6,16 +6,39 @@
 #include <torch/library.h>
 
 #include <limits>
+#include <vector>
 
 #include "kernel/block_size.h"
 #include "kernel/rows.h"
 
 namespace marinenav {
 
+/// Numbers from a slot of a part [...slots, ...] to the next; -1 where it has other slots than the ring,
+/// or they are not dense, or not equally far apart.
+inline int64_t slot_stride(const at::Tensor& part, const at::Tensor& ring) {
+  const int64_t slot_dims = ring.dim() - 2;
+  if (part.dim() < slot_dims ||
+      part.sizes().slice(0, slot_dims) != ring.sizes().slice(1, slot_dims)) return -1;
+  int64_t dense = 1;
+  for (int64_t d = part.dim() - 1; d >= slot_dims; --d) {
+    if (part.size(d) != 1 && part.stride(d) != dense) return -1;
+    dense *= part.size(d);
+  }
+  int64_t stride = dense, next = -1;  // of a part with a single slot the stride does not matter
+  for (int64_t d = slot_dims - 1; d >= 0; --d) {
+    if (part.size(d) == 1) continue;
+    if (next < 0) stride = next = part.stride(d);
+    if (part.stride(d) != next || stride < dense) return -1;
+    next *= part.size(d);
+  }
+  return stride;
+}
+
 /// What `write_row` copies, checked: ring k [T, ...slots, width] takes the next counts[k] of the parts
-/// [...slots, width], side by side.
+/// [...slots, width], side by side. A part may be the same places in each slot of a larger tensor; of
+/// one in other disorder a copy is kept in `copies`.
 inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayRef counts,
-                       const at::Tensor& position) {
+                       const at::Tensor& position, std::vector<at::Tensor>& copies) {
   TORCH_CHECK(!rings.empty(), "marinenav: `rings` holds no tensor");
   TORCH_CHECK(counts.size() == rings.size(), "marinenav: `counts` has ", counts.size(),
               " entries, expected one for each of ", rings.size(), " rings");
@@ -29,12 +52,15 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
   const auto check = [&](const at::Tensor& t, const char* name) {
     TORCH_CHECK(t.device() == device, "marinenav: `", name, "` is on ", t.device(), ", expected ",
                 device);
+  };
+  const auto check_whole = [&](const at::Tensor& t, const char* name) {
+    check(t, name);
     TORCH_CHECK(t.is_contiguous(), "marinenav: `", name, "` must be contiguous");
   };
-  check(position, "position");
+  check_whole(position, "position");
   for (size_t k = 0; k < rings.size(); ++k) {
     const at::Tensor& ring = rings[k];
-    check(ring, "rings");
+    check_whole(ring, "rings");
     TORCH_CHECK(ring.dim() >= 3 && ring.numel() > 0, "marinenav: a ring has shape ", ring.sizes(),
                 ", expected [rows, slots..., width]");
     const int64_t item = ring.element_size(), width = ring.size(-1);
@@ -47,18 +73,24 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
     for (int64_t i = 0; i < counts[k]; ++i, ++row.parts) {
       TORCH_CHECK(row.parts < static_cast<int>(parts.size()), "marinenav: `parts` holds ",
                   parts.size(), " tensors, fewer than `counts` says");
-      const at::Tensor& part = parts[static_cast<size_t>(row.parts)];
+      at::Tensor part = parts[static_cast<size_t>(row.parts)];
       check(part, "parts");
       TORCH_CHECK(part.scalar_type() == ring.scalar_type() && part.numel() % slots == 0,
                   "marinenav: a part of ring ", k, " has dtype ", part.scalar_type(), " and shape ",
                   part.sizes(), ", expected ", ring.scalar_type(), " and whole slots of ", slots);
+      int64_t stride = slot_stride(part, ring);
+      if (stride < 0) {
+        copies.push_back(part = part.contiguous());
+        stride = part.numel() / slots;
+      }
       const int64_t bytes = part.numel() / slots * item;
       const int word = item % 4 == 0 ? 4 : 1;
       row.part[row.parts] = {static_cast<const char*>(part.const_data_ptr()),
                              static_cast<char*>(ring.data_ptr()) + offset,
                              slots * width * item,
                              static_cast<int>(bytes),
-                             static_cast<int>(width * item),
+                             stride * item,
+                             width * item,
                              word,
                              row.words};
       row.words += bytes / word * slots;
@@ -77,7 +109,8 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
 template <class Backend>
 void write_row(at::TensorList rings, at::TensorList parts, at::IntArrayRef counts,
                const at::Tensor& position) {
-  const Row row = checked_row(rings, parts, counts, position);
+  std::vector<at::Tensor> copies;
+  const Row row = checked_row(rings, parts, counts, position, copies);
   const c10::DeviceGuard guard(position.device());
   Backend::write(row);
 }

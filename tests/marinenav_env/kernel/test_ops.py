@@ -264,6 +264,21 @@ def test_a_row_of_rings_holds_its_parts_side_by_side(device):
         assert not ring[[0, 1, 3]].any()
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (1, 3), (2, 1), (1, 1)])
+def test_a_part_may_be_a_piece_of_every_slot(shape, device):
+    whole = torch.rand(*shape, 8, 5, device=device)
+    pieces = [whole[:, :, :3], whole[:, :, 2], whole[..., :1, 1:4]]
+    odd = [whole[..., 0:3, 0], whole.transpose(2, 3)[..., 5:], whole[:, :, 0, :1].expand(*shape, 2)]
+    for parts, width in ((pieces, 15 + 5 + 3), (odd, 3 + 15 + 2)):
+        ring = torch.zeros(4, *shape, width, device=device)
+        position = torch.tensor([1], device=device)
+        with torch.profiler.profile() as profile:
+            ops.write_row([(ring, parts)], position)
+        assert torch.equal(ring[1], torch.cat([piece.flatten(2) for piece in parts], -1))
+        copied = any(event.name == "aten::clone" for event in profile.events())
+        assert copied == (parts is odd)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
