@@ -22,7 +22,8 @@ from train_RL_agents.training.run_state import make_learner
 
 CPU = torch.device("cpu")
 WORLDS, ROBOTS = 6, 5
-PLAIN = ["algorithm.guarded=false"]
+PLAIN = ["algorithm.guarded=false", "algorithm.autocast=false"]
+"""No shield, and exploring has the precision of acting on a processor with bfloat16 too."""
 OF_ITSELF = ["exploration.epsilon_start=0", "exploration.epsilon_end=0"]
 
 
