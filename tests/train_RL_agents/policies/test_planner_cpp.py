@@ -95,9 +95,9 @@ def test_the_shield_is_inside(planner, tmp_path, name):
     observation = recorded_observation()
     expected = shield_agent(agent, config, ShieldConfig(margin_m=1.0), agent.act)(observation)
     changed = (expected != agent.act(observation)).reshape(len(expected), -1).any(-1)
-    both = changed.nonzero()[:12, 0], (~changed).nonzero()[:12, 0]  # plans of quantiles take long
+    both = changed.nonzero()[:6, 0], (~changed).nonzero()[:6, 0]  # plans of quantiles take long
     chosen = torch.cat(both)
-    assert len(chosen) == 24
+    assert len(chosen) == 12
     observation = Observation(*(part[chosen] for part in observation))
     expected, rows = expected[chosen], len(chosen)
     others = [value.expand(rows, -1) for value in agent.actor_inputs().values()]

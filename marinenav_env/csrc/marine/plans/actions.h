@@ -121,10 +121,7 @@ struct PlanActionsPhase {
     const T time = static_cast<T>(first + decisions) * p.vessel.decision_time;
     const V zero = splat<V>(T(0)), one = splat<V>(T(1));
     ObjectList<V> list;
-    for (int k = 0; k < kObjects; ++k) {
-      list.key[k] = splat<V>(kUnseen<T>);
-      list.object[k] = {zero, zero, zero, zero, zero};
-    }
+    list.clear();
     for (int k = 0; k < kObjects; ++k) {
       const Object<V>& o = around.object[k];
       const Vec2<V> to = in_body(h, o.px + o.vx * time - m.x, o.py + o.vy * time - m.y);
@@ -142,8 +139,7 @@ struct PlanActionsPhase {
       const V entry[kObjectFeatures] = {o.px, o.py, o.vx, o.vy, o.radius};
       for (int f = 0; f < kObjectFeatures; ++f)
         save(seen.objects, r, n, kObjects * kObjectFeatures, k * kObjectFeatures + f, entry[f]);
-      save(seen.mask, r, n, kObjects, k,
-           select(list.key[k] < splat<V>(kUnseen<T>), one, zero));
+      save(seen.mask, r, n, kObjects, k, select(list.holds(k), one, zero));
     }
   }
 };

@@ -3,11 +3,11 @@
 
 #include "marine/colregs.h"
 #include "marine/sensors/faults.h"
+#include "marine/sensors/object_list.h"
 
 namespace marinenav {
 
 constexpr int kNoiseTable = 1024;
-constexpr int kObjects = 5;  // nearest objects in an observation
 constexpr int kObjectFeatures = 5;
 
 #define MN_PERCEPTION_PARAMS(X, XS) \
@@ -24,32 +24,6 @@ struct PerceptionParams : FaultyParams<ListedPerceptionParams, T> {
     cos_half_angle = static_cast<T>(std::cos(0.5 * p.angle));
   }
 };
-
-/// The kObjects nearest objects seen so far, nearest first.
-template <class V>
-struct ObjectList {
-  V key[kObjects];  // surface distance, m; kUnseen where there is no object
-  Object<V> object[kObjects];
-};
-
-/// Adds an object; among equal keys the earlier one stays in front.
-template <class V>
-MN_HD void insert(ObjectList<V>& list, V key, Object<V> o) {
-  auto shift = key < list.key[0];
-  MN_UNROLL
-  for (int k = 0; k < kObjects; ++k) {
-    shift = either(shift, key < list.key[k]);
-    const V old_key = list.key[k];
-    const Object<V> old = list.object[k];
-    list.key[k] = select(shift, key, old_key);
-    list.object[k] = {select(shift, o.px, old.px), select(shift, o.py, old.py),
-                      select(shift, o.vx, old.vx), select(shift, o.vy, old.vy),
-                      select(shift, o.radius, old.radius)};
-    key = select(shift, old_key, key);
-    o = {select(shift, old.px, o.px), select(shift, old.py, o.py), select(shift, old.vx, o.vx),
-         select(shift, old.vy, o.vy), select(shift, old.radius, o.radius)};
-  }
-}
 
 /// Sensor noise: N(0, std) on position and velocity in the world frame; radius times
 /// mean_ratio + (1 - mean_ratio) * vonMises(0, kappa) / pi.
@@ -80,11 +54,7 @@ template <class V, class P, class Shows, class T = Scalar<V>>
 MN_HD Mask<V> sense(const P& p, const Observer<V>& self, Mask<V> present,
                     const TrueObject<V>& truth, const TrueObject<V>& seen, ObjectList<V>& list,
                     const Shows& shows) {
-  const V dx = seen.x - self.x;
-  const V dy = seen.y - self.y;
-  const Object<V> o{self.cos * dx + self.sin * dy, self.cos * dy - self.sin * dx,
-                    self.cos * seen.vx + self.sin * seen.vy,
-                    self.cos * seen.vy - self.sin * seen.vx, seen.radius};
+  const Object<V> o = in_body_frame(self, seen);
   const V distance = square_root(o.px * o.px + o.py * o.py);
   const auto detected = both(present, both(distance <= seen.radius + p.perception.range,
                                            o.px >= distance * p.perception.cos_half_angle));
@@ -111,11 +81,7 @@ MN_HD Mask<V> look_around(const S& s, const P& p, const RandomStream<V>& random,
   constexpr int N = kTogether<V>;
   const V zero = splat<V>(T(0));
   const bool noisy = is_noisy(p.perception);
-  MN_UNROLL
-  for (int k = 0; k < kObjects; ++k) {
-    list.key[k] = splat<V>(kUnseen<T>);
-    list.object[k] = {zero, zero, zero, zero, zero};
-  }
+  list.clear();
   auto contact = zero > zero;
   const FaultsIf<kFaulty, V> faults(s, p, random, r, w);
   // Buoys first: on equal distance they are listed before robots.
@@ -163,7 +129,7 @@ MN_HD V colregs_angle(const P& p, const ObjectList<V>& list, V u, V v) {
   MN_UNROLL
   for (int k = 0; k < kObjects; ++k) {
     const TurnAngle<V> z = turn_angle(p, list.object[k], u, v);
-    const auto take = both(both(z.applies, negate(found)), list.key[k] < splat<V>(kUnseen<T>));
+    const auto take = both(both(z.applies, negate(found)), list.holds(k));
     real = select(take, z.real, real);
     imaginary = select(take, z.imaginary, imaginary);
     found = either(found, take);
@@ -224,7 +190,7 @@ struct NearestObjects : FaultySensor {
     const V zero = splat<V>(T(0)), one = splat<V>(T(1));
     MN_UNROLL
     for (int k = 0; k < kObjects; ++k) {
-      const auto valid = near.key[k] < splat<V>(kUnseen<T>);
+      const auto valid = near.holds(k);
       const Object<V>& o = near.object[k];
       const int at = k * kObjectFeatures;
       put(at, select(valid, o.px, zero)), put(at + 1, select(valid, o.py, zero));

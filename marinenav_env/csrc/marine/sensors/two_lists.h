@@ -1,7 +1,7 @@
 // Two lists of what is near, buoys and robots, without noise (Lin et al., ICRA 2024).
 #pragma once
 
-#include "marine/sensors/nearest_objects.h"
+#include "marine/sensors/object_list.h"
 
 namespace marinenav {
 
@@ -57,25 +57,12 @@ struct TwoLists {
   template <class V, class P, class T = Scalar<V>>
   MN_HD static Mask<V> see(const P& p, const Observer<V>& self, Mask<V> present,
                            const TrueObject<V>& object, V size, ObjectList<V>& list) {
-    const V dx = object.x - self.x, dy = object.y - self.y;
-    const Object<V> o{self.cos * dx + self.sin * dy, self.cos * dy - self.sin * dx,
-                      self.cos * object.vx + self.sin * object.vy,
-                      self.cos * object.vy - self.sin * object.vx, object.radius};
+    const Object<V> o = in_body_frame(self, object);
     const V distance = square_root(o.px * o.px + o.py * o.py);
     const auto detected = both(present, distance <= size + p.perception.range);
     const V gap = distance - object.radius - p.vessel.radius;
     insert(list, select(detected, gap, splat<V>(kUnseen<T>)), o);
     return both(detected, distance <= object.radius + self.hull);
-  }
-
-  template <class V, class T = Scalar<V>>
-  MN_HD static void clear(ObjectList<V>& list) {
-    const V zero = splat<V>(T(0));
-    MN_UNROLL
-    for (int k = 0; k < kObjects; ++k) {
-      list.key[k] = splat<V>(kUnseen<T>);
-      list.object[k] = {zero, zero, zero, zero, zero};
-    }
   }
 
   /// `put(i, value)` writes the observation.
@@ -86,7 +73,7 @@ struct TwoLists {
     const V zero = splat<V>(T(0));
     auto contact = zero > zero;
     ObjectList<V> near;
-    clear(near);
+    near.clear();
     for (int b = 0; b < s.buoys; ++b) {
       const V radius = load<V>(s.buoy_at(2, b, w));
       const TrueObject<V> buoy{load<V>(s.buoy_at(0, b, w)), load<V>(s.buoy_at(1, b, w)), zero,
@@ -95,13 +82,13 @@ struct TwoLists {
     }
     MN_UNROLL
     for (int k = 0; k < kObjects; ++k) {
-      const auto valid = near.key[k] < splat<V>(kUnseen<T>);
+      const auto valid = near.holds(k);
       const Object<V>& o = near.object[k];
       const int at = k * kBuoyFeatures;
       put(at, select(valid, o.px, zero)), put(at + 1, select(valid, o.py, zero));
       put(at + 2, select(valid, o.radius, zero));
     }
-    clear(near);
+    near.clear();
     const V detection = splat<V>(p.vessel.detection_radius);
     for (int j = 0; j < s.robots; ++j) {
       if (j == r) continue;
@@ -113,7 +100,7 @@ struct TwoLists {
     }
     MN_UNROLL
     for (int k = 0; k < kObjects; ++k) {
-      const auto valid = near.key[k] < splat<V>(kUnseen<T>);
+      const auto valid = near.holds(k);
       const Object<V>& o = near.object[k];
       const int at = kObjects * kBuoyFeatures + k * kRobotFeatures;
       put(at, select(valid, o.px, zero)), put(at + 1, select(valid, o.py, zero));
