@@ -18,7 +18,7 @@ from marinenav_env.fields import ConfigError, build, convert, dotted_keys, plain
 from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
-from train_RL_agents.config.published import from_published
+from train_RL_agents.config.published import PublishedSettings, from_published
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
 
@@ -48,7 +48,8 @@ def load_config(
 ) -> tuple[TrainConfig, tuple[int, ...], str | None]:
     """Read a run's settings; later sources win.
 
-    They are: defaults, the task's file, the agent's file, preset, ``path``, overrides.
+    They are: defaults, the task's file, the agent's file, preset, ``path``, overrides. With a
+    published training JSON the files of task and agent are left out.
 
     Args:
         task: name of the environment; None takes it from the files.
@@ -113,12 +114,14 @@ def _merged(
     name = agent or _last(layers, "agent", TrainConfig.agent)
     task = task or _last(layers, "task", TrainConfig.task)
     _check_names(name, task)
-    base = [] if any(map(_is_complete, layers)) else _task_layers(task, name)
-    own = [_read(_agent_file(name))]
+    published = any(isinstance(layer, PublishedSettings) for layer in layers)
+    base = [] if published or any(map(_is_complete, layers)) else _task_layers(task, name)
+    own = [] if published else [_read(_agent_file(name))]
     # What a task needs comes first, but PPO's sizes suit the marine tasks: others keep theirs.
     layers = [*own, *base, *layers] if AGENTS[name].on_policy else [*base, *own, *layers]
     _check_sections(layers)
-    values: Any = OmegaConf.to_container(OmegaConf.merge(*layers), resolve=True)
+    merged = OmegaConf.merge(*map(dict, layers))
+    values: Any = OmegaConf.to_container(merged, resolve=True)
     values |= {"agent": name, "task": task}
     output = convert(str | None, values.pop("output", None), where="output")
     seeds = convert(tuple[int, ...], values.pop("seed", TrainConfig.seed), where="seed")

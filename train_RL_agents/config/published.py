@@ -20,7 +20,14 @@ PUBLISHED_KEYS = (
 SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis")
 
 
-def from_published(values: Mapping[str, Any]) -> dict[str, Any]:
+class PublishedSettings(dict[str, Any]):
+    """Settings on top of the defaults alone: the project's own files for tasks and agents differ.
+
+    The defaults are the published encoder, one frame, true hulls, and risk-neutral agents.
+    """
+
+
+def from_published(values: Mapping[str, Any]) -> PublishedSettings:
     """Translate a published training file into this project's keys.
 
     Raises:
@@ -40,11 +47,7 @@ def from_published(values: Mapping[str, Any]) -> dict[str, Any]:
         "total_timesteps": "total_steps",
         "save_dir": "output",
     }
-    result: dict[str, Any] = {new: values[old] for old, new in names.items() if old in values}
-    result["algorithm"] = {"encoder": "published"}
-    if values.get("agent_type") == "IQN":
-        result["algorithm"]["kappa"] = 1.0
-    result["curriculum"] = {"hull_margin": 0.0}
+    result = PublishedSettings({new: values[old] for old, new in names.items() if old in values})
     evaluation: dict[str, Any] = {}
     if "eval_freq" in values:
         evaluation["interval_steps"] = values["eval_freq"]
@@ -55,7 +58,7 @@ def from_published(values: Mapping[str, Any]) -> dict[str, Any]:
         result["evaluation"] = evaluation
     if "training_schedule" in values:
         stages, starts = _schedule(values["training_schedule"], "training_schedule", "timesteps")
-        result["curriculum"] |= {"mode": "sequential", "stages": stages, "starts": starts}
+        result["curriculum"] = {"mode": "sequential", "stages": stages, "starts": starts}
     return result
 
 

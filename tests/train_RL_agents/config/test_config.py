@@ -11,7 +11,7 @@ import yaml
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, Settings, plain
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.config import files, shipped
 from train_RL_agents.config import schema as config_module
 from train_RL_agents.config.files import CONFIGS, config_from_plain, load_config, presets
@@ -119,7 +119,17 @@ def test_published_training_file(tmp_path):
     assert (last.robots, last.vortices, last.buoys, last.min_distance_m) == (5, 4, 2, 40.0)
     assert config.evaluation.episodes_per_stage == (10, 0, 5)
     assert config.evaluation.stages[2].buoys == 4
-    assert (config.algorithm.kappa, config.algorithm.encoder) == (1.0, "published")
+
+
+@pytest.mark.parametrize("task", ["marine", "icra2024"])
+@pytest.mark.parametrize("agent", REPLAY_AGENTS)
+def test_a_published_training_file_leaves_the_projects_own_settings_out(tmp_path, task, agent):
+    """So it trains as published, and not by what was found to be better here."""
+    config, _, _ = load_config(task=task, path=published(tmp_path, agent_type=agent))
+    assert config.algorithm == AGENTS[agent].Config()
+    assert (config.algorithm.encoder, config.algorithm.widening) == ("published", 1)
+    assert (config.stack_k, config.curriculum.fringe, config.curriculum.hull_margin) == (1, 0, 0)
+    assert config.updates == TrainConfig(agent=agent).updates
 
 
 @pytest.mark.parametrize(
