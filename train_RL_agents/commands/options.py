@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, build, plain
-from train_RL_agents.config.files import read_overrides
+from train_RL_agents.config.files import check_of_task, read_overrides
 from train_RL_agents.config.schema import TrainConfig
 
 SETTING = re.compile(r"env\.[\w.]+=.*", re.DOTALL)
@@ -120,6 +120,7 @@ def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> Tr
         values = read_overrides(arguments.settings)["env"]
         if not isinstance(values, dict):
             raise ConfigError(f"env is {values!r}: give its keys, such as env.stream.speed=[0,1]")
+        check_of_task(values, config.task)
         changes["env"] = build(type(config.env), values, where="env", base=config.env)
     if arguments.stage:
         stages = stages_of(arguments.stage, config.task)

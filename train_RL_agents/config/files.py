@@ -170,7 +170,7 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     name = values.get("agent", TrainConfig.agent)
     task = values.get("task", TrainConfig.task)
     _check_names(name, task)
-    _check_of_task(values.get("env"), task, dotted_keys(TASKS[task].config_type))
+    check_of_task(values.get("env"), task)
     concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     try:
         base = TrainConfig(task=task, agent=name)
@@ -179,16 +179,17 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     return build(TrainConfig, values, concrete=concrete, base=base)
 
 
-def _check_of_task(values: Any, task: str, known: Sequence[str], within: str = "") -> None:
+def check_of_task(values: Any, task: str, within: str = "") -> None:
     """Check that no key below `env`, at any depth, is one of other tasks alone.
 
     Raises:
         ConfigError: names the tasks that have it.
     """
+    known = dotted_keys(TASKS[task].config_type)
     for key, value in values.items() if isinstance(values, Mapping) else ():
         dotted = f"{within}{key}"
         if dotted in known:
-            _check_of_task(value, task, known, f"{dotted}.")
+            check_of_task(value, task, f"{dotted}.")
             continue
         having = [name for name, kind in TASKS.items() if dotted in dotted_keys(kind.config_type)]
         if having:

@@ -61,6 +61,7 @@ def test_a_number_is_one_of_the_task_s_own_stages(tmp_path, refused):
     ("options", "message"),
     [
         (["env.wind.sped=3"], "unknown setting 'env.wind.sped'"),
+        (["env.perception.rays=40"], "env.perception.rays is a setting of marine_sectors, and the"),
         (["env.waves.height=9"], "env.waves.height is 9.0: give 0.3 or less"),
         (["--stage", "40,0,0,50"], "40 robots do not fit the map"),
     ],
