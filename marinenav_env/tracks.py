@@ -145,12 +145,13 @@ def record_tracks(
         reset: place all worlds anew; False takes them as they stand.
         observations: keep the observations too.
         look_interval: decisions between two looks whether all worlds are over, which then ends the
-            recording; None never looks.
+            recording, before a last look whether states are finite; None never looks.
 
     Returns:
         The tracks of N decisions, or fewer if a look found all worlds over.
 
     Raises:
+        ConfigError: the vessels, or what disturbs them, are beyond what can be stepped.
         ValueError: there is no decision to take, or an action has another shape.
     """
     if decisions < 1:
@@ -161,7 +162,8 @@ def record_tracks(
     _write_row(tracks, 0, env, now.obs)
     for decision in range(decisions):
         if look_interval and decision % look_interval == 0 and not env.alive.any():
-            return _first(tracks, decision)
+            tracks = _first(tracks, decision)
+            break
         action = policy(now.obs)
         if action.shape != tracks.action.shape[1:]:
             raise ValueError(
@@ -173,6 +175,8 @@ def record_tracks(
             getattr(tracks, name)[decision].copy_(getattr(following, name))
         now = stepper.advance()
         _write_row(tracks, decision + 1, env, now.obs)
+    if look_interval:
+        env.check_finite()
     return tracks
 
 

@@ -51,7 +51,7 @@ class WindConfig(Settings):
     """Range of an episode's mean speed."""
     direction: tuple[float, ...] = direction_range()
     """Toward which it blows, clockwise from north."""
-    gust_std: float = vrx(0.0, unit="m/s", low=0.0)
+    gust_std: float = vrx(0.0, unit="m/s", low=0.0, high=20.0)
     gust_time: float = vrx(2.0, unit="s", above=0.0)  # in which a gust falls to 1/e
     model: str = project("vrx", unit="-", choices=("vrx", "fossen"))
     """Of the force: by squared components of the relative wind, or by Fossen's coefficients."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from marinenav_env.config import EpisodeConfig, TaskConfig
 from marinenav_env.envs.checks import (
+    UNSTABLE,
     InfoMode,
     check_device,
     check_options,
@@ -20,6 +21,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.envs.spec import EnvSpec
 from marinenav_env.envs.torchrl_face import TorchRLFace
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
 from marinenav_env.kernel.spec import KernelSpec
@@ -218,6 +220,20 @@ class KernelEnv(TorchRLFace):
     def non_finite_robots(self) -> Tensor:
         """Return the number of robots with a non-finite number in their state: 0-d int64."""
         return self._state.robot.isfinite().all(0).logical_not_().sum()
+
+    def check_finite(self) -> None:
+        """Raise if a robot's state is not finite; reads the device, so only between intervals.
+
+        Raises:
+            ConfigError: says how many, in which world and robot first.
+        """
+        broken = self._state.robot.isfinite().all(0).logical_not_().T.nonzero().cpu()
+        if len(broken):
+            world, robot = broken[0].tolist()
+            raise ConfigError(
+                f"the state of {len(broken)} robots is not finite (first in world {world}, robot"
+                f" {robot}): {UNSTABLE}"
+            )
 
     def clear_stats(self) -> None:
         """Zero the statistics, the robot-step count and the bad-action count."""

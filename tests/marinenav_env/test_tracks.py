@@ -12,6 +12,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.state import ROBOT_FIELDS, Slots
+from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Tracks, place_worlds, record_tracks
 from tests.host_reads import no_host_reads
 from tests.marinenav_env.rollouts import (
@@ -126,6 +127,13 @@ def test_a_look_ends_the_recording(device):
     )
     assert len(tracks.acted) == len(tracks.robot) - 1 == len(tracks.observation.mask) - 1 == 4
     assert tracks.length.tolist() == [1, 1, 3]
+
+
+def test_a_look_finds_states_that_are_not_finite(device):
+    env = placed(device)
+    env.state.robot_field("x")[1, 2] = float("nan")
+    with pytest.raises(ConfigError, match=r"first in world 2, robot 1\): a setting below env"):
+        record_tracks(env, still, 3, reset=False, look_interval=1)
 
 
 def test_some_worlds(device):

@@ -75,12 +75,14 @@ class Batch:
             `Outcomes` and `Measures`.
 
         Raises:
+            ConfigError: the vessels, or what disturbs them, are beyond what can be stepped.
             ValueError: the policy gave actions that are not finite, or of no such number.
         """
         env = self._env
         with torch.random.fork_rng([env.device] if env.device.type == "cuda" else []):
             torch.manual_seed(self._seed)
             watch = self._run_episodes(act, recording, progress or (lambda _: None))
+        env.check_finite()
         env.check_actions()
         return watch.parts()
 

@@ -31,6 +31,9 @@ from train_RL_agents.training.on_policy import OnPolicyLearner
 from train_RL_agents.training.replay_learner import ReplayLearner
 
 
+OF_LEARNING = "resume from an older checkpoint, or lower algorithm.learning_rate"
+
+
 class RunState:
     """A run: its learner, schedules, counters and records, and its checkpoints.
 
@@ -133,12 +136,12 @@ class RunState:
         if not self.saved.go_back_to(state):
             self.counters.best_success = Counters.best_success
 
-    def diverged(self, problems: list[str]) -> DivergedRunError:
+    def diverged(self, problems: list[str], remedy: str = OF_LEARNING) -> DivergedRunError:
         """Save the state beside the checkpoints; return the error that names it."""
         dump = self.saved.dump(self.state())
+        step = self.counters.step
         return DivergedRunError(
-            f"at step {self.counters.step}: {'; '.join(problems)}. The state is in {dump}; "
-            "resume from an older checkpoint, or lower algorithm.learning_rate"
+            f"at step {step}: {'; '.join(problems)}. The state is in {dump}; {remedy}"
         )
 
     @contextmanager

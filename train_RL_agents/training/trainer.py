@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from marinenav_env.envs.checks import UNSTABLE
 from marinenav_env.files import write_json
 from train_RL_agents.evaluation.results import Row, mean_score, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
@@ -200,12 +201,13 @@ class TorchRLTrainer(RunState):
         return record
 
     def _check(self, record: Record) -> None:
+        if record["non_finite_robots"]:  # what was learned of it is not finite either
+            broken = f"the state of {record['non_finite_robots']:.0f} robots not finite"
+            raise self.diverged([broken], remedy=UNSTABLE)
         problems = []
         names = non_finite(record)
         if names:
             problems.append(f"{', '.join(names)} not finite")
-        if record["non_finite_robots"]:
-            problems.append(f"the state of {record['non_finite_robots']:.0f} robots not finite")
         if record["bad_actions"]:
             problems.append(self._unusable_actions())
         if problems:

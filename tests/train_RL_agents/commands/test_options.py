@@ -63,6 +63,11 @@ def test_a_number_is_one_of_the_task_s_own_stages(tmp_path, refused):
         (["env.wind.sped=3"], "unknown setting 'env.wind.sped'"),
         (["env.perception.rays=40"], "env.perception.rays is a setting of marine_sectors, and the"),
         (["env.waves.height=9"], "env.waves.height is 9.0: give 0.3 or less"),
+        (["env.wind.gust_std=1000"], "env.wind.gust_std is 1000.0: give 20.0 or less"),
+        (
+            ["--stage", "1,0,0,20", "env.wind.speed=[60,60]", "env.wind.sway=1e5"],
+            "the state of 2 robots is not finite (first in world 0, robot 0): a setting below env",
+        ),
         (["--stage", "40,0,0,50"], "40 robots do not fit the map"),
     ],
 )

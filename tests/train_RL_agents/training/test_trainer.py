@@ -1,5 +1,7 @@
 """The trainer: its books, its intervals, and how it stops on nonsense."""
 
+import re
+
 import pytest
 import torch
 
@@ -166,8 +168,11 @@ def test_non_finite_state_stops_the_run(tmp_path):
             run.learner.env.state.robot_field("x")[1, 2] = float("inf")
 
     run.learner.collect = collect_then_break
-    with pytest.raises(DivergedRunError, match=r"at step 102: .*state of 1 robots not finite"):
+    with pytest.raises(DivergedRunError) as raised:
         run.train()
+    assert re.match(r"at step 102: the state of 1 robots not finite\.", str(raised.value))
+    assert "a setting below env" in str(raised.value)
+    assert "learning_rate" not in str(raised.value)
 
 
 def test_unusable_actions_stop_the_run(tmp_path):
