@@ -21,8 +21,8 @@ InfoMode = Literal["full", "stats", "none"]
 MOST_ROBOTS = 255
 MOST_OBJECTS = 65535
 UNSTABLE = (
-    "a setting below env, such as of the wind, a variation or a damping, is more than a time step can"
-    " bear: give it less, or take a shorter step"
+    "a setting below env, such as of the wind, a variation or a damping, is more than a time step"
+    " can bear: give it less, or take a shorter step"
 )
 """What to do about a state that is not finite. Kernels refuse actions that are not, so no policy
 brings it about."""

@@ -30,7 +30,6 @@ from train_RL_agents.training.learner import Learner
 from train_RL_agents.training.on_policy import OnPolicyLearner
 from train_RL_agents.training.replay_learner import ReplayLearner
 
-
 OF_LEARNING = "resume from an older checkpoint, or lower algorithm.learning_rate"
 
 
