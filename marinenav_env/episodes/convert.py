@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import operator
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -86,9 +88,11 @@ def check_replayed(config: VesselTaskConfig, read: VesselTaskConfig) -> None:
     pairs = zip(config.named_numbers(), read.named_numbers(), strict=True)
     for (name, value), (_, replayed) in pairs:
         if value != replayed and name not in NOT_IN_A_REPLAY:
+            key = re.sub(r"\.\d+$", "", name)  # an entry of a range is set with the others
+            given, taken = map(operator.attrgetter(key), (config, read))
             raise ConfigError(
-                f"{name} is {value!r}: the episode format has no place for it and a replay would"
-                f" take {replayed!r}; set {name} to that for the recording"
+                f"env.{key} is {given!r}: the episode format has no place for it and a replay would"
+                f" take {taken!r}; set env.{key} to that for the recording"
             )
 
 

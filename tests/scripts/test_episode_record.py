@@ -98,8 +98,9 @@ def test_bad_input(tmp_path, refused):
 @pytest.mark.parametrize(
     ("env", "name"),
     [
-        ({"colregs": {"margin": 2.0}}, "colregs.margin is 2.0"),
-        ({"vessel": {"max_thrust_rate": 500.0}}, "vessel.max_thrust_rate is 500.0"),
+        ({"colregs": {"margin": 2.0}}, "env.colregs.margin is 2.0"),
+        ({"vessel": {"max_thrust_rate": 500.0}}, "env.vessel.max_thrust_rate is 500.0"),
+        ({"wind": {"speed": [3.0, 4.0]}}, "env.wind.speed is (3.0, 4.0)"),
     ],
 )
 def test_files_that_would_not_replay_are_refused(tmp_path, refused, env, name):
