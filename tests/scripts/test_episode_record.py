@@ -131,7 +131,7 @@ def test_several_stages_and_scenarios(tmp_path, capsys):
 def test_worlds_that_files_do_not_hold(tmp_path, refused):
     checkpoint, output = save_policy(tmp_path / "policy.pt", "AC-IQN"), tmp_path / "x.json"
     for options, message in (
-        (["env.wind.speed=[3,3]"], "wind.speed.0 is 3.0: the episode format has no place"),
+        (["env.wind.speed=[3,3]"], "env.wind.speed is (3.0, 3.0): the episode format has no place"),
         (["env.wind.sped=[3,3]"], "unknown setting 'env.wind.sped'"),
         (["--scenario", "singels"], "nearest name is 'singles'"),
     ):
