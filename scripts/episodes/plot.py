@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import task_of_episode
@@ -19,6 +20,7 @@ from train_RL_agents.commands.options import SETTINGS_HELP
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.commands.worlds import worlds_of
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL
+from train_RL_agents.evaluation.figures import has_map
 from train_RL_agents.run.checkpoint import CheckpointError
 
 VIDEOS = (".gif", ".mp4")
@@ -91,7 +93,8 @@ def from_file(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
 
 def scenes_of_policy(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
     """Return scenes of what a policy does, one for each stage or scenario, and their headings."""
-    worlds = worlds_of(options, adapt=adapted(options), dtype=torch.float32)
+    drawn = [name for name in TASKS if has_map(name)]
+    worlds = worlds_of(options, tasks=drawn, adapt=adapted(options), dtype=torch.float32)
     torch.manual_seed(options.seed)
     tracks = record_tracks(
         worlds.env,

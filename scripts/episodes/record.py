@@ -22,6 +22,8 @@ from train_RL_agents.policies.shield.acting import describe_report
 from train_RL_agents.run.checkpoint import CheckpointError
 
 COUNTS = ("robots", "vortices", "buoys")
+RECORDED = ("marine", "icra2024")
+"""Tasks whose episodes have files."""
 OPTIONS_BEFORE = {"vortices": ("--cores",)}
 """Options of older versions, which stay usable."""
 
@@ -122,7 +124,8 @@ def record(options: argparse.Namespace) -> int:
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
-    worlds = worlds_of(options, changes, adapt=adapted(options), dtype=torch.float64)
+    kind = {"tasks": RECORDED, "adapt": adapted(options), "dtype": torch.float64}
+    worlds = worlds_of(options, changes, **kind)
     count = worlds.env.worlds
     if options.output.suffix == ".json" and count > 1:
         options.parser.error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -22,9 +22,6 @@ from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped,
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
 from train_RL_agents.policies.shield.config import read_shield
-
-DRAWN = ("marine", "icra2024")
-"""Tasks whose episodes have files and figures."""
 
 
 class SteeredWorlds(NamedTuple):
@@ -49,6 +46,7 @@ def worlds_of(
     arguments: argparse.Namespace,
     changes: Mapping[str, float] | None = None,
     *,
+    tasks: Sequence[str],
     adapt: Callable[[Any], Any],
     dtype: torch.dtype,
 ) -> SteeredWorlds:
@@ -58,6 +56,7 @@ def worlds_of(
         arguments: ``checkpoint``, ``shield``, ``episodes``, ``seed``, and the world options;
             without a stage or scenario the task's last stage counts.
         changes: numbers of the stages to replace.
+        tasks: those that the command is for.
         adapt: changes the environment.
         dtype: of the environment.
 
@@ -70,10 +69,10 @@ def worlds_of(
     shield = read_shield(arguments.shield)
     agent, config = load_policy(arguments.checkpoint)
     config = with_world_options(config, arguments)
-    if config.task not in DRAWN:
+    if config.task not in tasks:
         raise ConfigError(
-            f"{arguments.checkpoint} is a policy of the task {config.task!r}: episodes of the tasks"
-            f" {', '.join(DRAWN)} can be recorded and drawn"
+            f"{arguments.checkpoint} is a policy of the task {config.task!r}: give one of"
+            f" {', '.join(tasks)}"
         )
     if arguments.scenario and not isinstance(config.env, EnvConfig):
         raise ConfigError(
