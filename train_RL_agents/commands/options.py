@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, build, plain
@@ -104,6 +105,22 @@ def world_settings(arguments: argparse.Namespace, task: str) -> list[str]:
     return settings
 
 
+def env_with(settings: Sequence[str], task: str, env: TaskConfig) -> TaskConfig:
+    """Return the environment of a task, changed by ``env.KEY=VALUE``.
+
+    Raises:
+        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
+    """
+    if not settings:
+        return env
+    values = read_overrides(settings)["env"]
+    if not isinstance(values, dict):
+        raise ConfigError(f"env is {values!r}: give its keys, such as env.stream.speed=[0,1]")
+    check_of_task(values, task)
+    changed: TaskConfig = build(type(env), values, where="env", base=env)
+    return changed
+
+
 def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> TrainConfig:
     """Return a policy's settings with the environment and the stages of the command line.
 
@@ -115,13 +132,7 @@ def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> Tr
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
         ConfigError: the task has no stage of that number.
     """
-    changes: dict = {}
-    if arguments.settings:
-        values = read_overrides(arguments.settings)["env"]
-        if not isinstance(values, dict):
-            raise ConfigError(f"env is {values!r}: give its keys, such as env.stream.speed=[0,1]")
-        check_of_task(values, config.task)
-        changes["env"] = build(type(config.env), values, where="env", base=config.env)
+    changes: dict = {"env": env_with(arguments.settings, config.task, config.env)}
     if arguments.stage:
         stages = stages_of(arguments.stage, config.task)
         changes["evaluation"] = dataclasses.replace(config.evaluation, stages=stages, episodes=(1,))
