@@ -31,7 +31,7 @@ from train_RL_agents.commands.parser import Parser, tells
 
 KIND = (
     *("mode", "task", "agent", "shield", "worlds", "robots", "buoys", "vortices"),
-    *("disturbances", "resets", "turns", "batch_size"),
+    *("settings", "disturbances", "resets", "turns", "batch_size"),
 )
 """What two rows in the same place have to share, as far as both say it."""
 
@@ -80,7 +80,11 @@ def measure(checkout: Path, options: Sequence[str]) -> dict[str, Any]:
 
 
 def kind_of(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what kind of row it is; records from before the words of today say `cores`."""
+    """Return what kind of row it is.
+
+    Records from before the words of today say `cores`; those from before settings have none.
+    """
+    row = {"settings": [], **row}
     named = {"vortices" if name == "cores" else name: value for name, value in row.items()}
     return {name: named[name] for name in KIND if name in named}
 

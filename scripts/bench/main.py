@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.markup import escape
 from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
@@ -38,6 +39,7 @@ from scripts.bench.options import efforts, parse
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_training
 from train_RL_agents.commands.console import open_console
+from train_RL_agents.commands.options import SETTINGS_HELP
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.policies.shield.config import read_shield
@@ -56,6 +58,7 @@ def cases(options: argparse.Namespace, device: torch.device) -> Iterator[Case]:
         "vortices": options.vortices[0],
         "buoys": options.buoys,
         "min_distance_m": options.min_distance,
+        "settings": tuple(options.settings),
     }
     if "step" in options.modes:
         asked = (options.vortices, options.resets, options.worlds, options.disturbances)
@@ -194,7 +197,7 @@ def complaints(
 @tells(ValueError, CheckpointError, status=2)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; return the exit status."""
-    options = parse(arguments, description=__doc__)
+    options = parse(arguments, description=f"{__doc__}\n{SETTINGS_HELP}")
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     keep_freed_memory()  # as train.py does
     console = open_console()
@@ -206,7 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.manual_seed(0)
     record = measure(options, device, lambda record: write_record(options.json, record))
     title = f"{options.device}, {options.robots} robots, {options.buoys} buoys"
-    print_record(console, record, title)
+    title += "".join(f", {setting}" for setting in options.settings)
+    print_record(console, record, escape(title))
     wrong = complaints(record["rows"], options.max_mem_delta, options.min_rate)
     for complaint in wrong:
         print(f"error: {complaint}", file=sys.stderr)

@@ -15,22 +15,25 @@ from typing import Any, NamedTuple
 
 import torch
 
-from marinenav_env.config import EpisodeConfig
+from marinenav_env.config import TaskConfig, ThrustTaskConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import plain, require
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
-from scripts.bench.disturbances import disturbed
+from scripts.bench.disturbances import env_of
 from scripts.bench.machine import Memory, release_memory, timed
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.agents.shield_settings import ShieldConfig
+from train_RL_agents.commands.options import env_with
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
-from train_RL_agents.config.schema import training_env
+from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
+from train_RL_agents.evaluation.baselines.registry import Baseline, check_hull
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 
@@ -60,7 +63,8 @@ class Case:
         buoys: of every world.
         vortices: of every world.
         min_distance_m: from start to goal [m].
-        disturbances: one of `scripts.bench.disturbances.DISTURBANCES`.
+        settings: ``env.KEY=VALUE`` of the worlds.
+        disturbances: on top of them, one of `scripts.bench.disturbances.DISTURBANCES`.
         resets: none, natural (worlds whose episode has ended) or every (all worlds, every step).
         agent: of inference and training; of inference also what `load_policy` takes.
         shield: settings of the shield around a loaded policy, None for no shield.
@@ -78,6 +82,7 @@ class Case:
     buoys: int = 4
     vortices: int = 0
     min_distance_m: float = 40.0
+    settings: tuple[str, ...] = ()
     disturbances: str = "off"
     resets: str = "natural"
     agent: str | None = None
@@ -92,6 +97,20 @@ class Case:
     def stage(self) -> Stage:
         """The scenario of every world."""
         return Stage(self.robots, self.vortices, self.buoys, self.min_distance_m)
+
+    @property
+    def env(self) -> TaskConfig:
+        """The environment of the simulator alone and of policies."""
+        return env_of(self.task, self.settings, self.disturbances)
+
+    def agent_config(self, overrides: Sequence[str] = ()) -> TrainConfig:
+        """Return the agent's own settings, with overrides, in the worlds of the case."""
+        config, _, _ = load_config(task=self.task, agent=self.agent, overrides=overrides)
+        return dataclasses.replace(
+            config,
+            env=env_with(self.settings, self.task, config.env),
+            curriculum=CurriculumConfig(stages=(self.stage,)),
+        )
 
 
 class Repeat(NamedTuple):
@@ -136,20 +155,44 @@ def chooser_of(case: Case) -> Chooser | None:
 
     Raises:
         CheckpointError: there is no such policy.
-        ConfigError: there is no such baseline, or the shield cannot guard the policy.
+        ConfigError: there is no such baseline, the policy is of another task or vessel, or the
+            shield cannot guard it.
     """
     if case.agent is None:
         return None
     if case.agent in AGENTS:
-        config = load_config(task=case.task, agent=case.agent)[0]
+        config = case.agent_config()
         built = build_agent(config, case.device)
         return Chooser(built.discrete, config.stack_k, PolicyWrapper(built).act)
     agent, config = load_policy(case.agent, case.device)
     require(config.task == case.task, "policies", case.agent, f"it is of the task {config.task!r}")
+    check_vessel(case, agent, config.env)
     act: Callable[[Any], torch.Tensor] = torch.no_grad()(agent.act)
     if case.shield is not None:
-        act = shield_agent(agent, config, case.shield, act)
+        met = dataclasses.replace(config, env=case.env)
+        act = shield_agent(agent, met, case.shield, act)
     return Chooser(agent.discrete, config.stack_k, act)
+
+
+def check_vessel(case: Case, agent: Agent | Baseline, own: TaskConfig) -> None:
+    """Check that the vessels of a case are those that a policy's actions are for.
+
+    Args:
+        case: what is measured.
+        agent: the policy.
+        own: the environment that it was trained in.
+
+    Raises:
+        ConfigError: a baseline knows another vessel, or discrete actions are other thrust rates.
+    """
+    if not isinstance(case.env, ThrustTaskConfig):
+        return
+    vessel = case.env.vessel
+    check_hull(agent, vessel)
+    same = own.vessel.discrete_thrust_rates == vessel.discrete_thrust_rates
+    remedy = f"its discrete actions are not the thrust rates of the vessel {vessel.name!r} here"
+    remedy += "; give env.vessel as it was trained, or a policy with continuous actions"
+    require(same or not agent.discrete, "policies", case.agent, remedy)
 
 
 class Simulation:
@@ -160,9 +203,9 @@ class Simulation:
 
     def __init__(self, case: Case) -> None:
         """Build the worlds; nothing is placed yet."""
-        config = disturbed(training_env(case.task), case.disturbances)
+        config = case.env
         if case.resets == "none":
-            ends: dict[str, Any] = {"episode": EpisodeConfig(max_steps=10**6)}
+            ends = {"episode": dataclasses.replace(config.episode, max_steps=10**6)}
             config = dataclasses.replace(config, **ends)
         self.case = case
         chooser = chooser_of(case)
@@ -275,6 +318,7 @@ def describe(case: Case) -> dict[str, Any]:
         "robots": case.robots,
         "buoys": case.buoys,
         "vortices": case.vortices,
+        "settings": list(case.settings),
         "disturbances": case.disturbances,
         "resets": case.resets,
         "turns": case.turns,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.kernel import ops
-from scripts.bench.disturbances import DISTURBANCES, fitting_disturbances
+from scripts.bench.disturbances import DISTURBANCES, env_of, fitting_disturbances
 from scripts.bench.modes import RESETS, Effort
 from train_RL_agents.agents.registry import REPLAY_AGENTS
+from train_RL_agents.commands.options import split_settings
 from train_RL_agents.commands.parser import Parser
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import fitting_agents
@@ -23,7 +25,11 @@ FULL_TRAINING, QUICK_TRAINING = Effort(repeats=5, seconds=3.0), Effort(repeats=3
 
 
 def parse(arguments: Sequence[str] | None, description: str | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Read the command line.
+
+    Raises:
+        ConfigError: a setting of the environment is unknown or wrong.
+    """
     parser = Parser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--device",
@@ -131,7 +137,8 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
         metavar="ROBOT_STEPS_PER_S",
         help="fail if the fastest row of a mode is slower",
     )
-    options = parser.parse_args(arguments)
+    rest, settings = split_settings(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(rest, argparse.Namespace(settings=settings))
     if options.shield is not None and not options.policies:
         parser.error("--shield guards --policies: name some")
     if options.device == "auto":
@@ -154,6 +161,8 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
     if unknown:
         named = f"{options.task} goes with {', '.join(known)}"
         parser.error(f"--disturbances {', '.join(unknown)}: {named}")
+    for name in options.disturbances:
+        env_of(options.task, settings, name)  # refuses what is of no use before any row
     several = options.turns != [1]
     if several and (not ops.describe(options.task).unrolls or options.resets != ["natural"]):
         parser.error("--turns go with classic tasks and --resets natural")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 import tempfile
 import time
@@ -16,8 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from scripts.bench.machine import Laps, Memory, format_name, release_memory, timed
 from scripts.bench.modes import Case, Effort, Repeat, row_of, stagger
-from train_RL_agents.config.files import load_config
-from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
+from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
 from train_RL_agents.training.replay_learner import UPDATES_IN_A_GRAPH
 from train_RL_agents.training.trainer import TorchRLTrainer
@@ -111,12 +109,7 @@ def training_config(case: Case) -> TrainConfig:
         "evaluation.interval_steps": NEVER,
         "checkpoint.interval_steps": NEVER,
     }
-    config, _, _ = load_config(
-        task=case.task,
-        agent=case.agent,
-        overrides=[f"{key}={value}" for key, value in overrides.items()],
-    )
-    return dataclasses.replace(config, curriculum=CurriculumConfig(stages=(case.stage,)))
+    return case.agent_config([f"{key}={value}" for key, value in overrides.items()])
 
 
 def measure_training(

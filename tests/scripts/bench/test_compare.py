@@ -59,3 +59,18 @@ def test_what_cannot_be_compared_is_refused(checkouts, tmp_path, refused):
     refused(compare.main, once, "row 0 has worlds 64 in one checkout or round, 65 in", status=1)
     program.write_text(program.read_text().replace("[row]", "[]"))
     refused(compare.main, once, "1 rows in one checkout or round, 0 in another", status=1)
+
+
+def test_settings_are_told_apart():
+    """Records from before there were any hold none."""
+    row = {"mode": "step", "worlds": 64, "robot_steps_per_s": 1.0}
+    row |= {"fastest_repeat_robot_steps_per_s": 1.0}
+    before, without, otter = (
+        [{"rows": [{**row, **said}]}]
+        for said in ({}, {"settings": []}, {"settings": ["env.vessel=otter"]})
+    )
+    assert compare.compared(before, without)[0]["settings"] == []
+    assert compare.compared(otter, otter)[0]["settings"] == ["env.vessel=otter"]
+    for other in (before, without):
+        with pytest.raises(ValueError, match="row 0 has settings"):
+            compare.compared(other, otter)
