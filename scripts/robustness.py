@@ -3,12 +3,14 @@
     python scripts/robustness.py --checkpoint pretrained/ac_iqn --json robustness.json
 
 Each quantity has its undisturbed level and some more; those that a policy's task lacks are left
-out. `evaluate.py --report FOLDER --report-robustness FILE` draws the record.
+out. Settings of the command line hold in all worlds, but for what a level itself sets.
+`evaluate.py --report FOLDER --report-robustness FILE` draws the record.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
 from train_RL_agents.commands.evaluation import evaluate
+from train_RL_agents.commands.options import SETTINGS_HELP, env_with, split_settings
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.files import preset_settings
 from train_RL_agents.config.schema import TrainConfig
@@ -111,6 +114,8 @@ def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
     """Yield a row for the undisturbed worlds, and one for each level of each quantity."""
     name = path if options.shield is None else f"{path}, shield"
     config = load_policy(path)[1]
+    env = env_with(options.settings, config.task, config.env)
+    config = dataclasses.replace(config, env=env)
     stage = options.stage or str(len(TASKS[config.task].evaluation_stages))
     quantities = fitting(options.quantities, path, config)
     yield {"policy": name, "quantity": None, "level": None, **_row(options, path, stage, ())}
@@ -143,11 +148,12 @@ def fitting(words: Sequence[str], path: str, config: TrainConfig) -> list[Quanti
 def _row(
     options: argparse.Namespace, path: str, stage: str, settings: Sequence[str]
 ) -> dict[str, Any]:
-    """Return success and time of a policy in the stage with these settings."""
+    """Return success and time of a policy in the stage with these settings too."""
     worlds = ["--stage", stage, "--episodes", str(options.episodes)]
     shield = [] if options.shield is None else ["--shield", *options.shield]
     seed = ["--seed", str(options.seed)]
-    parsed = program.parse(["--checkpoint", path, *worlds, *seed, *settings, *shield])
+    changed = [*options.settings, *settings]  # of two of a key the last counts
+    parsed = program.parse(["--checkpoint", path, *worlds, *seed, *changed, *shield])
     (row,) = evaluate(parsed, path, Console(quiet=True)).as_json()["stages"]
     kept = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
     return {name: row[name] for name in kept}
@@ -155,7 +161,8 @@ def _row(
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
-    parser = Parser(description=__doc__.partition("\n")[0])
+    headline = __doc__.partition("\n")[0]
+    parser = Parser(description=f"{headline} {SETTINGS_HELP}")
     parser.add_argument(
         "--checkpoint",
         nargs="+",
@@ -194,7 +201,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--json", type=Path, required=True, metavar="FILE", help="write the record to this file"
     )
-    options = parser.parse_args(arguments)
+    rest, settings = split_settings(arguments)
+    options = parser.parse_args(rest, argparse.Namespace(settings=settings))
     if not chosen(options.quantities):
         names = ", ".join(quantity.name for quantity in QUANTITIES)
         parser.error(f"--quantities {' '.join(options.quantities)}: none of {names} holds one")
@@ -213,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "command": ["scripts/robustness.py", *arguments],
         "stage": options.stage or "last",
         "seed": options.seed,
+        "settings": options.settings,
         "calm": {quantity.name: quantity.calm for quantity in chosen(options.quantities)},
     }
     rows: list[dict[str, Any]] = []

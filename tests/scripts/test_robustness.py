@@ -8,6 +8,7 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.ranging import BeamConfig, BeamsConfig
 from marinenav_env.fields import ConfigError, build
 from scripts import robustness
+from tests.train_RL_agents.policy_samples import table_of
 from train_RL_agents.config.files import read_overrides
 from train_RL_agents.evaluation.report import robustness as section
 from train_RL_agents.evaluation.report.page import Records, _of_records, read_records
@@ -39,6 +40,52 @@ def test_what_is_changed_changes_what_happens(record):
         "env.variation.left_thrust=[0.85,0.85]",
         "env.variation.right_thrust=[0.85,0.85]",
     ]
+
+
+def test_settings_change_the_worlds_below_what_is_changed(tmp_path, record, monkeypatch):
+    """Each row is what `evaluate.py` says of the same worlds."""
+    monkeypatch.setattr(robustness, "QUANTITIES", (TWO[0]._replace(levels=(0.6,)),))
+    file, policy = tmp_path / "x.json", ["--checkpoint", "baseline:goal-straight"]
+    settings = ["env.wind.speed=[6,6]", "env.stream.speed=[0.1,0.1]"]
+    command = [settings[0], *policy, *SMALL, settings[1], "--json", str(file)]
+    assert robustness.main(command) == 0
+    written = json.loads(file.read_text())
+    assert written["settings"] == settings
+    for row in written["rows"]:
+        worlds = [*SMALL, "--seed", "3", *settings, *row.get("settings", [])]
+        (found,) = table_of(tmp_path, *policy, *worlds)["stages"]
+        assert row == {name: found.get(name, value) for name, value in row.items()}
+    first, changed = (row["mean_time_s"] for row in written["rows"])
+    assert changed != first, "a level replaces the setting"
+    undisturbed = json.loads(record.read_text())
+    assert undisturbed["settings"] == []
+    assert undisturbed["rows"][0]["mean_time_s"] != first
+
+
+def test_settings_decide_which_quantities_there_are(tmp_path, monkeypatch, refused):
+    noise = robustness.chosen(["noise (times)"])
+    monkeypatch.setattr(robustness, "QUANTITIES", tuple(noise))
+    monkeypatch.setattr(robustness, "evaluate", lambda parsed, path, console: Table())
+    command = ["--checkpoint", "baseline:orca", "--json", str(tmp_path / "x.json")]
+    assert robustness.main(command) == 0
+    quiet = ["position_std=0", "velocity_std=0", "radius_mean_ratio=1"]
+    quiet = [f"env.perception.{setting}" for setting in quiet]
+    refused(robustness.main, [*command, *quiet], "task 'marine' has none of noise (times)")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("env.wind.sped=3", "unknown setting 'env.wind.sped'"),
+        ("env.perception.rays=40", "env.perception.rays is a setting of marine_sectors, and"),
+        ("env.vessel=otter", "baseline 'orca' knows the motion of 'wamv16' only"),
+    ],
+)
+def test_settings_of_no_use_are_refused(setting, message, tmp_path, refused):
+    file = tmp_path / "x.json"
+    command = [setting, "--checkpoint", "baseline:orca", "--json", str(file)]
+    refused(robustness.main, command, message)
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("quantity", robustness.QUANTITIES, ids=lambda quantity: quantity.name)
