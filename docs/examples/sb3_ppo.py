@@ -14,7 +14,7 @@ from marinenav_env.adapters.convert import ALONE
 from marinenav_env.adapters.gymnasium import GymVectorEnv
 from marinenav_env.adapters.stable_baselines3 import SB3VecEnv
 
-TRAINING = {"stages": ALONE, "config": {"episode": {"max_steps": 300}}}
+TRAINING = {"stages": ALONE, "ended": "anew", "config": {"episode": {"max_steps": 300}}}
 
 
 def success(model: PPO, scaled: VecNormalize, worlds: int) -> float:

@@ -40,7 +40,7 @@ from marinenav_env.stepper import Stepper
 
 register()
 
-ENDED = ("waits", "anew")
+ENDED = ("anew", "waits")
 
 
 class GymEnv(gymnasium.Env):
@@ -103,11 +103,16 @@ class GymVectorEnv(VectorEnv):
 
     A robot that has ended while others of its world have not:
 
-    * ``ended="waits"``: its observation and reward are zero until its world begins anew, and
-      ``infos["acted"]`` is false: leave such rows out. This is the published task.
     * ``ended="anew"``: its world begins anew at once, and the others' episodes are truncated. Every
-      row is then an episode as Gymnasium means it. It sets ``episode.stop_on_end``, whatever the
-      configuration says; with that setting nobody waits under ``ended="waits"`` either.
+      row is then an episode as Gymnasium means it, of at most ``episode.max_steps`` decisions. It
+      sets ``episode.stop_on_end``, whatever the configuration says. A world of several robots
+      hardly ever succeeds then, since success asks that all of them arrive.
+    * ``ended="waits"``: its observation and reward are zero until its world begins anew, and
+      ``infos["acted"]`` is false: leave such rows out. This is the published task. What takes every
+      row for an episode, as ``RecordEpisodeStatistics`` does, counts the waiting too. With
+      ``episode.stop_on_end`` nobody waits here either.
+
+    Where a world has one robot both are the same.
 
     Args:
         num_envs: N, a multiple of the robots of a world.
@@ -126,7 +131,7 @@ class GymVectorEnv(VectorEnv):
         self,
         num_envs: int = 1,
         task: str = "marine",
-        ended: str = "waits",
+        ended: str = "anew",
         render_mode: None = None,
         **options: Any,
     ) -> None:

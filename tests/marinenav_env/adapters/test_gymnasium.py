@@ -8,9 +8,10 @@ import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import marinenav_env.adapters.gymnasium
-from marinenav_env.adapters import IDS
+from marinenav_env.adapters import IDS, convert
 from marinenav_env.adapters.gymnasium import GymEnv, GymVectorEnv
 from marinenav_env.envs.make import ENVIRONMENTS, make
 from marinenav_env.envs.scenarios import Stage
@@ -19,6 +20,8 @@ from marinenav_env.stepper import Stepper
 from tests.conftest import ROOT, run_python
 from tests.preloaded import ALONE
 
+SHORT = {"config": {"reward": {"goal_distance": 12.0}, "episode": {"max_steps": 40}}}
+LONE = {"stages": convert.ALONE, **SHORT}
 TWO = {"stages": (Stage(robots=2, vortices=0, buoys=1, min_distance_m=30.0),)}
 
 
@@ -28,6 +31,15 @@ def draw(env, generator):
     if isinstance(space, gymnasium.spaces.Discrete):
         return generator.integers(space.n, size=env.num_envs)
     return generator.uniform(-1, 1, (env.num_envs, *space.shape)).astype(np.float32)
+
+
+def sail(env, steps):
+    """Play at random, except that every second row sails ahead; yield actions and what came."""
+    generator = np.random.default_rng(1)
+    for _ in range(steps):
+        action = draw(env, generator)
+        action[1::2] = 1
+        yield action, env.step(action)
 
 
 def test_every_environment_has_an_id():
@@ -148,12 +160,7 @@ def ends_of(ended):
     options = {"config": {"reward": {"goal_distance": 12.0}, "episode": {"max_steps": 120}}}
     env = GymVectorEnv(40, ended=ended, **TWO, **options)
     env.reset(seed=0)
-    generator, rows = np.random.default_rng(1), []
-    for _ in range(150):
-        action = draw(env, generator)
-        action[1::2] = 1.0  # the second one sails ahead
-        rows.append(env.step(action))
-    return env, rows
+    return env, [rows for _, rows in sail(env, 150)]
 
 
 def test_a_robot_that_waits_has_zeros_until_its_world_begins_anew():
@@ -186,11 +193,51 @@ def test_a_world_begins_anew_with_its_first_end():
     assert env.env.state.world_field("episode")[:20].sum() > 20
 
 
+def test_gymnasiums_statistics_are_of_episodes():
+    """By default: as a loop over the core counts them, where worlds end with their first robot."""
+    env = RecordEpisodeStatistics(
+        gymnasium.make_vec("marinenav/Marine-v0", num_envs=40, **TWO, **SHORT)
+    )
+    env.reset(seed=0)
+    config = {**SHORT["config"], "episode": {"max_steps": 40, "stop_on_end": True}}
+    twin = make(
+        "marine", worlds=20, seed=env.unwrapped.env.state.context.seed, config=config, **TWO
+    )
+    stepper, counts = Stepper(twin), np.zeros((40, 2))
+    stepper.reset()
+    told, counted, terminations = [], [], 0
+    for action, (_, _, terminated, _, infos) in sail(env, 100):
+        following = stepper.step(torch.as_tensor(action).view(20, 2, 2))
+        counts += np.stack([np.ones(40), following.reward.flatten().numpy()], 1)
+        ended = (following.terminated | following.truncated).flatten().numpy().copy()
+        stepper.advance()
+        counted += counts[ended].tolist()
+        counts[ended] = 0.0
+        if "episode" in infos:
+            lengths, returns = (infos["episode"][key][infos["_episode"]] for key in ("l", "r"))
+            told += np.stack([lengths, returns], 1).tolist()
+        terminations += terminated.sum()
+    assert told == counted
+    assert max(length for length, _ in told) == 40
+    assert terminations > 10
+
+
+@pytest.mark.parametrize(("task", "options"), [("marine", LONE), ("cartpole", {})])
+def test_to_wait_and_to_begin_anew_are_the_same_for_one_robot_a_world(task, options):
+    envs = [GymVectorEnv(20, task, ended, **options) for ended in ("waits", "anew")]
+    np.testing.assert_equal(*(env.reset(seed=0) for env in envs))
+    ends = 0
+    for (_, one), (_, other) in zip(*(sail(env, 60) for env in envs), strict=True):
+        np.testing.assert_equal(one, other)
+        ends += (one[2] | one[3]).sum()
+    assert ends > 20
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"num_envs": 3, **TWO}, "num_envs is 3: 2 robots share a world; give a multiple of 2"),
-        ({"num_envs": 2, "ended": "stays", **TWO}, "ended is 'stays': choose one of waits, anew"),
+        ({"num_envs": 2, "ended": "stays", **TWO}, "ended is 'stays': choose one of anew, waits"),
         ({"num_envs": 2, "task": "lake"}, "unknown environment 'lake'"),
     ],
 )
@@ -217,7 +264,7 @@ def test_wrong_calls_are_told():
             env.step(np.array([0, 1, 0, action]))
     with pytest.raises(ValueError, match=r"actions have shape \(3,\): give \(4,\)"):
         env.step(np.zeros(3))
-    assert marinenav_env.adapters.gymnasium.ENDED == ("waits", "anew")
+    assert marinenav_env.adapters.gymnasium.ENDED == ("anew", "waits")
 
 
 def test_a_lone_robot_is_reset_before_it_acts_on_numbers():

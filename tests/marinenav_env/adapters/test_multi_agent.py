@@ -98,16 +98,17 @@ def test_stable_baselines_gets_the_last_observation(vec_env):
 
 def test_stable_baselines_learns_from_no_robot_that_waits(vec_env):
     with pytest.raises(ConfigError, match=r"give GymVectorEnv\(ended='anew'\)"):
-        vec_env(GymVectorEnv(2, **TWO))
-    env = vec_env(GymVectorEnv(2, ended="anew", **TWO))
+        vec_env(GymVectorEnv(2, ended="waits", **TWO))
+    env = vec_env(GymVectorEnv(2, **TWO))
     assert env.reset()["objects"].shape == (2, 5, 5)
-    vec_env(GymVectorEnv(2, config={"episode": {"stop_on_end": True}}, **TWO))  # says the same
+    stops = {"config": {"episode": {"stop_on_end": True}}}
+    vec_env(GymVectorEnv(2, ended="waits", **TWO, **stops))  # nobody does
 
 
 def test_stable_baselines_takes_no_empty_slots(vec_env):
     stages = (Stage(2, 0, 1, 30.0), Stage(1, 0, 1, 30.0))
     with pytest.raises(ConfigError, match=r"stages.robots is \[2, 1\]: a slot without a robot"):
-        vec_env(GymVectorEnv(4, ended="anew", stages=stages))
+        vec_env(GymVectorEnv(4, stages=stages))
 
 
 def test_an_action_of_nobody_is_told(parallel):
