@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.checks import check_finite
 from marinenav_env.envs.make import ENVIRONMENTS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.spec import EnvSpec
@@ -61,6 +63,25 @@ def observed(spec: EnvSpec, obs: Any) -> Any:
     """Return a copy of an observation [W, R, ...] as its space has it, [W * R, ...]."""
     parts = {key: to_numpy(part) for key, part in zip(spec.observation.keys, obs, strict=True)}
     return parts if spec.group else parts[spec.observation.keys[0]]
+
+
+def check_handed_out(env: KernelEnv, *given: Any) -> None:
+    """Check that observations and rewards of all robots are finite.
+
+    Args:
+        env: the environment that they are of.
+        given: arrays [W * R, ...], or dictionaries of such.
+
+    Raises:
+        ConfigError: says how many robots' are not, in which world and robot first.
+    """
+    arrays = [
+        array for part in given for array in (part.values() if isinstance(part, dict) else [part])
+    ]
+    if all(math.isfinite(np.vdot(array, array)) for array in arrays):  # sums of squares: one read
+        return
+    finite = [np.isfinite(array).reshape(env.worlds, env.robots, -1).all(-1) for array in arrays]
+    check_finite("observation or reward", torch.from_numpy(np.logical_and.reduce(finite)))
 
 
 def to_action(env: KernelEnv, action: Any) -> Tensor:

@@ -26,6 +26,7 @@ from marinenav_env.adapters.convert import (
     ALONE,
     MOST_SEED,
     action_space,
+    check_handed_out,
     observation_space,
     observed,
     spec_of,
@@ -76,16 +77,24 @@ class GymEnv(gymnasium.Env):
         super().reset(seed=seed)
         if fresh:
             self.env.set_seed(int(self.np_random.integers(MOST_SEED)))
-        return self._first(observed(self._spec, self._stepper.reset().obs)), {}
+        obs = observed(self._spec, self._stepper.reset().obs)
+        check_handed_out(self.env, obs)
+        return self._first(obs), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take one decision."""
+        """Take one decision.
+
+        Raises:
+            ConfigError: the observation or the reward is not finite.
+            ValueError: the action has another shape, or values that are none.
+        """
         following = self._stepper.step(to_action(self.env, action))
+        obs, reward = observed(self._spec, following.obs), to_numpy(following.reward)
         ends = following.terminated, following.truncated
-        result = self._first(observed(self._spec, following.obs)), following.reward.item()
         terminated, truncated = (bool(end.item()) for end in ends)
         self._stepper.advance()
-        return *result, terminated, truncated, {}
+        check_handed_out(self.env, obs, reward)
+        return self._first(obs), reward.item(), terminated, truncated, {}
 
     def _first(self, obs: Any) -> Any:
         if isinstance(obs, dict):
@@ -166,7 +175,7 @@ class GymVectorEnv(VectorEnv):
             options: none are known.
 
         Raises:
-            ConfigError: the seeds are several, or there are options.
+            ConfigError: the seeds are several, there are options, or an observation is not finite.
         """
         if seed is not None and not isinstance(seed, int | np.integer):
             raise ConfigError(f"seed is {seed!r}: give one number, from which all worlds draw")
@@ -175,8 +184,9 @@ class GymVectorEnv(VectorEnv):
         if seed is not None or not self._begun:
             self.env.set_seed(int(self.np_random.integers(MOST_SEED)))
         self._begun = True
-        now = self._stepper.reset()
-        return observed(self._spec, now.obs), {"acted": to_numpy(self.env.alive)}
+        obs = observed(self._spec, self._stepper.reset().obs)
+        check_handed_out(self.env, obs)
+        return obs, {"acted": to_numpy(self.env.alive)}
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Take one decision of every robot.
@@ -188,6 +198,7 @@ class GymVectorEnv(VectorEnv):
             Observations [N, ...], rewards, terminated and truncated [N], infos.
 
         Raises:
+            ConfigError: an observation or a reward is not finite.
             ResetNeeded: no episode has begun.
             ValueError: the actions have another shape, or values that are none.
         """
@@ -201,5 +212,6 @@ class GymVectorEnv(VectorEnv):
         if bool(done.any()):
             infos["final_obs"] = observed(self._spec, following.obs)
             infos["_final_obs"] = to_numpy(done.unsqueeze(1).expand_as(truncated))
-        now = self._stepper.advance()
-        return observed(self._spec, now.obs), reward, terminated, cut, infos
+        obs = observed(self._spec, self._stepper.advance().obs)
+        check_handed_out(self.env, obs, reward, infos.get("final_obs", {}))
+        return obs, reward, terminated, cut, infos

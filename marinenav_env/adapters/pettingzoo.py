@@ -12,6 +12,7 @@ from pettingzoo import ParallelEnv
 from marinenav_env.adapters.convert import (
     MOST_SEED,
     action_space,
+    check_handed_out,
     observation_space,
     observed,
     spec_of,
@@ -73,10 +74,11 @@ class MarineParallelEnv(ParallelEnv):
         if seed is not None or self._random is None:
             self._random = np.random.default_rng(seed)
             self.env.set_seed(int(self._random.integers(MOST_SEED)))
-        now = self._stepper.reset()
+        obs = observed(self._spec, self._stepper.reset().obs)
+        check_handed_out(self.env, obs)
         placed = to_numpy(self.env.alive)
         self.agents = [self.possible_agents[row] for row in np.flatnonzero(placed)]
-        return self._of_agents(observed(self._spec, now.obs)), {name: {} for name in self.agents}
+        return self._of_agents(obs), {name: {} for name in self.agents}
 
     def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
         """Take one decision of every agent; robots without an action do nothing."""
@@ -87,13 +89,16 @@ class MarineParallelEnv(ParallelEnv):
                 raise ConfigError(f"actions name {name!r}: give names of `agents`, {known}")
             joint[self.possible_agents.index(name)] = action
         following = self._stepper.step(to_action(self.env, joint))
-        flags = (following.reward, following.terminated, following.truncated)
-        rewards, terminations, truncations = (
-            {name: to_numpy(flag)[self.possible_agents.index(name)].item() for name in self.agents}
-            for flag in flags
-        )
-        observations = self._of_agents(observed(self._spec, following.obs))
+        obs = observed(self._spec, following.obs)
+        flags = following.reward, following.terminated, following.truncated
+        reward, terminated, truncated = (to_numpy(flag) for flag in flags)
         self._stepper.advance()
+        check_handed_out(self.env, obs, reward)
+        rewards, terminations, truncations = (
+            {name: flag[self.possible_agents.index(name)].item() for name in self.agents}
+            for flag in (reward, terminated, truncated)
+        )
+        observations = self._of_agents(obs)
         infos: dict[str, dict] = {name: {} for name in self.agents}
         self.agents = [n for n in self.agents if not (terminations[n] or truncations[n])]
         return observations, rewards, terminations, truncations, infos

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from marinenav_env.config import EpisodeConfig, TaskConfig
 from marinenav_env.envs.checks import (
-    UNSTABLE,
     InfoMode,
     check_device,
+    check_finite,
     check_options,
     check_randomness,
     check_state,
@@ -21,7 +21,6 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.envs.spec import EnvSpec
 from marinenav_env.envs.torchrl_face import TorchRLFace
-from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
 from marinenav_env.kernel.spec import KernelSpec
@@ -227,13 +226,7 @@ class KernelEnv(TorchRLFace):
         Raises:
             ConfigError: says how many, in which world and robot first.
         """
-        broken = self._state.robot.isfinite().all(0).logical_not_().T.nonzero().cpu()
-        if len(broken):
-            world, robot = broken[0].tolist()
-            raise ConfigError(
-                f"the state of {len(broken)} robots is not finite (first in world {world}, robot"
-                f" {robot}): {UNSTABLE}"
-            )
+        check_finite("state", self._state.robot.isfinite().all(0).T)
 
     def clear_stats(self) -> None:
         """Zero the statistics, the robot-step count and the bad-action count."""

@@ -163,6 +163,25 @@ def check_state(state: Mapping[str, Tensor], spec: KernelSpec, sizes: Mapping[st
             )
 
 
+def check_finite(what: str, finite: Tensor) -> None:
+    """Check that every robot's numbers are finite. Reads the device.
+
+    Args:
+        what: their name.
+        finite: [W, R] bool, whether a robot's are.
+
+    Raises:
+        ConfigError: says how many robots' are not, in which world and robot first.
+    """
+    broken = finite.logical_not().nonzero().cpu()
+    if len(broken):
+        world, robot = broken[0].tolist()
+        raise ConfigError(
+            f"the {what} of {len(broken)} robots is not finite (first in world {world}, robot"
+            f" {robot}): {UNSTABLE}"
+        )
+
+
 def check_slots(slots: Slots | None, stages: Sequence[AnyStage]) -> Slots:
     """Return the slots, or as many as the stages need.
 

@@ -75,6 +75,15 @@ def test_agents_without_an_action_do_not_push(parallel):
     assert obs["robot_1"]["self"][5:].tolist() == [500.0, 500.0]
 
 
+def test_numbers_that_are_not_finite_are_told(parallel):
+    env = parallel(config={"wind": {"speed": [5.0, 5.0], "surge": 1e5}}, **TWO)
+    env.reset(seed=0)
+    told = r"^the observation or reward of \d robots is not finite \(first in world 0, robot"
+    rewards = (reward for _ in range(40) for reward in env.step({})[1].values())
+    with pytest.raises(ConfigError, match=told):
+        assert all(map(np.isfinite, rewards))
+
+
 def test_stable_baselines_gets_the_last_observation(vec_env):
     env = vec_env(GymVectorEnv(6, "cartpole"))
     env.seed(4)
