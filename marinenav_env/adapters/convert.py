@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +17,29 @@ from marinenav_env.envs.checks import check_finite
 from marinenav_env.envs.make import ENVIRONMENTS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.spec import EnvSpec
+from marinenav_env.fields import require
 
 ALONE = (Stage(robots=1, vortices=0, buoys=4, min_distance_m=40.0),)
 """Of a vessel that has a world of its own: no other vessels, four buoys."""
 
 MOST_SEED = 2**31
 """Seeds drawn for those who give none lie below it."""
+
+
+def check_face(options: Mapping[str, Any], render_mode: Any, remedy: str) -> None:
+    """Check the options that every face refuses.
+
+    Args:
+        options: those for the environment's constructor.
+        render_mode: what is asked for.
+        remedy: what to do instead of giving ``worlds``.
+
+    Raises:
+        ConfigError: the face is to draw, or ``worlds`` is given.
+    """
+    draws = "leave it out, faces do not draw; scripts/episode.py plot draws vessels"
+    require(render_mode is None, "render_mode", render_mode, draws)
+    require("worlds" not in options, "worlds", options.get("worlds"), remedy)
 
 
 def with_stage(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,17 +102,40 @@ def check_handed_out(env: KernelEnv, *given: Any) -> None:
     check_finite("observation or reward", torch.from_numpy(np.logical_and.reduce(finite)))
 
 
-def to_action(env: KernelEnv, action: Any) -> Tensor:
-    """Return actions [W * R] or [W * R, n] as the environment takes them.
+def to_action(env: KernelEnv, action: Any, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Return actions as the environment takes them.
+
+    Args:
+        env: the environment.
+        action: of all robots.
+        shape: that of the actions; None for [W * R] or [W * R, n].
 
     Raises:
-        ValueError: they have another shape, are no whole numbers in range, or not finite.
+        ValueError: see `checked_action`.
     """
-    like, given = env.make_action(), np.asarray(action)
-    if given.size != like.numel():
-        raise ValueError(
-            f"actions have shape {given.shape}: give {tuple(like.flatten(0, 1).shape)}"
-        )
+    like = env.make_action()
+    shape = tuple(like.flatten(0, 1).shape) if shape is None else shape
+    given = checked_action(env, action, shape)
+    return like.copy_(torch.from_numpy(given.reshape(like.shape)))
+
+
+def checked_action(
+    env: KernelEnv, action: Any, shape: tuple[int, ...], name: str = "actions"
+) -> np.ndarray:
+    """Return actions as an array of as many entries as the shape has.
+
+    Raises:
+        ValueError: they are no numbers, have another shape, are no whole numbers in range, or not
+            finite.
+    """
+    try:
+        given = np.asarray(action)
+    except ValueError as error:  # rows of unlike lengths
+        raise ValueError(f"{name} have several shapes: give {shape}") from error
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{name} are {reprlib.repr(action)}: give numbers")
+    if given.size != math.prod(shape):
+        raise ValueError(f"{name} have shape {given.shape}: give {shape}")
     if env.discrete:
         last = env.kernel_spec.discrete - 1
         fits = (given == np.floor(given)) & (given >= 0) & (given <= last)
@@ -102,5 +143,5 @@ def to_action(env: KernelEnv, action: Any) -> Tensor:
     else:
         fits, remedy = np.isfinite(given), "give finite numbers in [-1, 1]"
     if not np.all(fits):
-        raise ValueError(f"actions hold {given[~fits][0]}: {remedy}")
-    return like.copy_(torch.from_numpy(given.reshape(like.shape)))
+        raise ValueError(f"{name} hold {given[~fits][0]}: {remedy}")
+    return given

@@ -26,6 +26,7 @@ from marinenav_env.adapters.convert import (
     ALONE,
     MOST_SEED,
     action_space,
+    check_face,
     check_handed_out,
     observation_space,
     observed,
@@ -35,6 +36,7 @@ from marinenav_env.adapters.convert import (
     with_stage,
 )
 from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.checks import require_whole
 from marinenav_env.envs.make import VESSEL_TASKS, make
 from marinenav_env.fields import ConfigError, require
 from marinenav_env.stepper import Stepper
@@ -49,7 +51,7 @@ class GymEnv(gymnasium.Env):
 
     Args:
         task: the environment, a key of `marinenav_env.envs.make.ENVIRONMENTS`.
-        render_mode: None; episodes are drawn from files (`scripts/episode.py`).
+        render_mode: None: this face does not draw; `scripts/episode.py plot` draws vessels.
         options: of the environment's constructor. Vessels have four buoys and nobody else, unless
             ``stages`` says otherwise.
 
@@ -60,6 +62,8 @@ class GymEnv(gymnasium.Env):
     metadata = {"render_modes": []}  # noqa: RUF012 - so declared by its base
 
     def __init__(self, task: str = "marine", render_mode: None = None, **options: Any) -> None:
+        remedy = "leave it out, one robot is one environment, or make_vec"
+        check_face(options, render_mode, remedy)
         if task in VESSEL_TASKS:
             options.setdefault("stages", ALONE)
         self.env = make(task, worlds=1, **options)
@@ -88,7 +92,7 @@ class GymEnv(gymnasium.Env):
             ConfigError: the observation or the reward is not finite.
             ValueError: the action has another shape, or values that are none.
         """
-        following = self._stepper.step(to_action(self.env, action))
+        following = self._stepper.step(to_action(self.env, action, self.action_space.shape))
         obs, reward = observed(self._spec, following.obs), to_numpy(following.reward)
         ends = following.terminated, following.truncated
         terminated, truncated = (bool(end.item()) for end in ends)
@@ -145,6 +149,8 @@ class GymVectorEnv(VectorEnv):
         **options: Any,
     ) -> None:
         require(ended in ENDED, "ended", ended, f"choose one of {', '.join(ENDED)}")
+        check_face(options, render_mode, "give num_envs, the worlds times their robots")
+        require_whole(num_envs=num_envs)
         options = with_stage(task, options)
         one = make(task, worlds=1, **options)
         if ended == "anew":

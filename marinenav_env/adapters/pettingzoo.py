@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 from pettingzoo import ParallelEnv
 
 from marinenav_env.adapters.convert import (
     MOST_SEED,
     action_space,
+    check_face,
     check_handed_out,
+    checked_action,
     observation_space,
     observed,
     spec_of,
@@ -49,6 +53,7 @@ class MarineParallelEnv(ParallelEnv):
 
     def __init__(self, task: str = "marine", render_mode: None = None, **options: Any) -> None:
         require(task in VESSEL_TASKS, "task", task, f"choose one of {', '.join(VESSEL_TASKS)}")
+        check_face(options, render_mode, "leave it out, one world is one environment")
         self.env = make(task, worlds=1, **with_stage(task, options))
         self.render_mode = render_mode
         self._spec = spec_of(self.env)
@@ -59,12 +64,14 @@ class MarineParallelEnv(ParallelEnv):
 
     @functools.cache  # noqa: B019 - PettingZoo asks for the same object each time
     def observation_space(self, agent: str) -> spaces.Space:
-        """Return the space of a robot's observation."""
+        """Return the space of a robot's observation; ConfigError for a name that is none."""
+        self._check_name(agent)
         return observation_space(self._spec)
 
     @functools.cache  # noqa: B019
     def action_space(self, agent: str) -> spaces.Space:
-        """Return the space of a robot's action."""
+        """Return the space of a robot's action; ConfigError for a name that is none."""
+        self._check_name(agent)
         return action_space(self._spec)
 
     def reset(
@@ -81,13 +88,28 @@ class MarineParallelEnv(ParallelEnv):
         return self._of_agents(obs), {name: {} for name in self.agents}
 
     def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
-        """Take one decision of every agent; robots without an action do nothing."""
+        """Take one decision of every agent; robots without an action do nothing.
+
+        Args:
+            actions: by agent. When all have ended, there is none to give, and nothing comes back.
+
+        Raises:
+            ConfigError: actions are no dictionary or name nobody, or an observation or a reward is
+                not finite.
+            ResetNeeded: no episode has begun.
+            ValueError: an action has another shape, or values that are none.
+        """
+        if self._random is None:
+            raise ResetNeeded("no episode has begun: call reset() before step()")
+        is_mapping = isinstance(actions, Mapping)
+        require(is_mapping, "actions", actions, "give a dictionary, an action by agent")
         joint = to_numpy(self.env.make_action())
         for name, action in actions.items():
             if name not in self.possible_agents:
-                known = f"{self.possible_agents[0]} to {self.possible_agents[-1]}"
-                raise ConfigError(f"actions name {name!r}: give names of `agents`, {known}")
-            joint[self.possible_agents.index(name)] = action
+                raise ConfigError(f"actions name {name!r}: give names of `agents`, {self._names}")
+            shape = joint.shape[1:]
+            given = checked_action(self.env, action, shape, f"actions of {name}")
+            joint[self.possible_agents.index(name)] = given.reshape(shape)
         following = self._stepper.step(to_action(self.env, joint))
         obs = observed(self._spec, following.obs)
         flags = following.reward, following.terminated, following.truncated
@@ -105,6 +127,14 @@ class MarineParallelEnv(ParallelEnv):
 
     def render(self) -> None:
         """Draw nothing: `scripts/episode.py plot` draws recorded episodes."""
+
+    @property
+    def _names(self) -> str:
+        return f"{self.possible_agents[0]} to {self.possible_agents[-1]}"
+
+    def _check_name(self, agent: str) -> None:
+        known = agent in self.possible_agents
+        require(known, "agent", agent, f"give one of {self._names}")
 
     def _of_agents(self, obs: dict[str, np.ndarray]) -> dict[str, Any]:
         """Return the rows of an observation by agent."""

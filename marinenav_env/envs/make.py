@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from marinenav_env.config import TaskConfig
@@ -38,11 +39,18 @@ def make(name: str = "marine", **options: Any) -> KernelEnv:
         options: of its constructor, for example ``worlds=4096``.
 
     Raises:
-        ConfigError: the name is unknown, or an option impossible.
+        ConfigError: the name or an option is unknown, or an option impossible.
     """
     if name not in ENVIRONMENTS:
         raise ConfigError(
             f"unknown environment {name!r}: the nearest valid one is "
             f"{nearest(name, ENVIRONMENTS)!r}"
         )
-    return ENVIRONMENTS[name](**options)
+    kind = ENVIRONMENTS[name]
+    known = [*inspect.signature(kind.__init__).parameters][1:]  # without `self`
+    for option in options:
+        if option not in known:
+            raise ConfigError(
+                f"unknown option {option!r}: the task {name!r} takes {', '.join(known)}"
+            )
+    return kind(**options)

@@ -241,11 +241,30 @@ def test_to_wait_and_to_begin_anew_are_the_same_for_one_robot_a_world(task, opti
         ({"num_envs": 3, **TWO}, "num_envs is 3: 2 robots share a world; give a multiple of 2"),
         ({"num_envs": 2, "ended": "stays", **TWO}, "ended is 'stays': choose one of anew, waits"),
         ({"num_envs": 2, "task": "lake"}, "unknown environment 'lake'"),
+        ({"num_envs": "4"}, "num_envs is '4': give a whole number"),
+        ({"num_envs": True, "task": "cartpole"}, "num_envs is True: give a whole number"),
+        ({"worlds": 3}, "worlds is 3: give num_envs, the worlds times their robots"),
+        ({"num_envs": 5, "foo": 3}, "unknown option 'foo': the task 'marine' takes worlds, stages"),
+        ({"num_envs": 5, "render_mode": "human"}, "render_mode is 'human': leave it out, "),
     ],
 )
 def test_what_a_vector_refuses(arguments, message):
     with pytest.raises(ConfigError, match=message):
         GymVectorEnv(**arguments)
+
+
+@pytest.mark.filterwarnings("ignore:.*not in the possible render_modes")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"render_mode": "rgb_array"}, "render_mode is 'rgb_array': leave it out, .*episode.py"),
+        ({"foo": 3}, "unknown option 'foo': the task 'marine' takes worlds, stages, config, "),
+        ({"worlds": 3}, "worlds is 3: leave it out, one robot is one environment, or make_vec"),
+    ],
+)
+def test_what_make_refuses(options, message):
+    with pytest.raises(ConfigError, match=message):
+        gymnasium.make("marinenav/Marine-v0", **options)
 
 
 def test_wrong_calls_are_told():
@@ -260,12 +279,14 @@ def test_wrong_calls_are_told():
     for action, said in (
         (2, "hold 2: give whole numbers from 0 to 1"),
         (0.5, "hold 0.5"),
-        (-1, ""),
+        (-1, "hold -1"),
     ):
         with pytest.raises(ValueError, match=said):
             env.step(np.array([0, 1, 0, action]))
     with pytest.raises(ValueError, match=r"actions have shape \(3,\): give \(4,\)"):
         env.step(np.zeros(3))
+    with pytest.raises(ValueError, match=r"actions have several shapes: give \(4,\)"):
+        env.step([[0], [0, 1], [0], [0]])
     assert marinenav_env.adapters.gymnasium.ENDED == ("anew", "waits")
 
 
@@ -276,6 +297,11 @@ def test_a_lone_robot_is_reset_before_it_acts_on_numbers():
     env.reset(seed=0)
     with pytest.raises(ValueError, match="actions hold nan: give finite numbers"):
         env.step(np.array([0.5, np.nan]))
+    with pytest.raises(ValueError, match=r"actions have shape \(3,\): give \(2,\)"):
+        env.step(np.zeros(3))
+    for action in ("x", None):
+        with pytest.raises(ValueError, match=f"actions are {action!r}: give numbers"):
+            env.step(action)
 
 
 def is_finite(step):

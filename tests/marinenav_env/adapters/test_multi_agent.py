@@ -1,5 +1,6 @@
 """The robots of a world as agents: PettingZoo, Stable-Baselines3's vector, TorchRL's groups."""
 
+import gymnasium
 import numpy as np
 import pytest
 from torchrl.envs import RewardSum, TransformedEnv
@@ -120,11 +121,69 @@ def test_stable_baselines_takes_no_empty_slots(vec_env):
         vec_env(GymVectorEnv(4, stages=stages))
 
 
-def test_an_action_of_nobody_is_told(parallel):
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ({"foo": np.zeros(2)}, "actions name 'foo': give names of `agents`, robot_0 to robot_1"),
+        (None, "actions is None: give a dictionary, an action by agent"),
+        ([np.zeros(2)] * 2, "actions is .*: give a dictionary, an action by agent"),
+        ({"robot_1": np.zeros(3)}, r"actions of robot_1 have shape \(3,\): give \(2,\)"),
+        ({"robot_1": 0.5}, r"actions of robot_1 have shape \(\): give \(2,\)"),
+        ({"robot_1": "x"}, "actions of robot_1 are 'x': give numbers"),
+        ({"robot_1": [0.0, np.nan]}, "actions of robot_1 hold nan: give finite numbers"),
+    ],
+)
+def test_wrong_actions_of_agents_are_told(parallel, actions, message):
     env = parallel(**TWO)
     env.reset(seed=0)
-    with pytest.raises(ConfigError, match="actions name 'foo': give names of `agents`, robot_0 to"):
-        env.step({"foo": np.zeros(2)})
+    with pytest.raises(ValueError, match=message):
+        env.step(actions)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (25, "actions of robot_0 hold 25: give whole numbers from 0 to 24"),
+        (0.5, "actions of robot_0 hold 0.5"),
+        ([1, 2], r"actions of robot_0 have shape \(2,\): give \(\)"),
+    ],
+)
+def test_wrong_indices_of_agents_are_told(parallel, action, message):
+    env = parallel(discrete=True, **TWO)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=message):
+        env.step({"robot_0": action})
+
+
+def test_agents_act_after_a_reset_until_all_have_ended(parallel):
+    env = parallel(config=NEAR, **TWO)
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) before step\(\)"):
+        env.step({})
+    env.reset(seed=0)
+    while env.agents:
+        env.step({})
+    assert env.step({}) == ({}, {}, {}, {}, {})
+
+
+@pytest.mark.parametrize("space", ["observation_space", "action_space"])
+def test_spaces_are_of_agents(parallel, space):
+    env = parallel(**TWO)
+    assert getattr(env, space)("robot_1") is getattr(env, space)("robot_1")
+    with pytest.raises(ConfigError, match="agent is 'robot_99': give one of robot_0 to robot_1"):
+        getattr(env, space)("robot_99")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"render_mode": "human"}, "render_mode is 'human': leave it out, "),
+        ({"foo": 3}, "unknown option 'foo': the task 'marine' takes worlds, stages"),
+        ({"worlds": 3}, "worlds is 3: leave it out, one world is one environment"),
+    ],
+)
+def test_what_a_parallel_environment_refuses(parallel, options, message):
+    with pytest.raises(ConfigError, match=message):
+        parallel(**options)
 
 
 @pytest.mark.parametrize("task", VESSEL_TASKS)
