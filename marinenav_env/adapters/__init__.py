@@ -17,6 +17,13 @@ IDS = {
 }
 """Gymnasium's ids, and the environments that they stand for."""
 
+THRESHOLDS = {
+    "marinenav/CartPole-v1": 475.0,
+    "marinenav/MountainCar-v0": -110.0,
+    "marinenav/MountainCarContinuous-v0": 90.0,
+}
+"""Returns from which on Gymnasium calls a task solved; of the others it names none."""
+
 
 def register() -> None:
     """Register every id, for `gymnasium.make` and `gymnasium.make_vec`; imports no torch."""
@@ -30,5 +37,6 @@ def register() -> None:
                 entry_point=f"{module}:GymEnv",
                 vector_entry_point=f"{module}:GymVectorEnv",
                 kwargs={"task": task},
+                reward_threshold=THRESHOLDS.get(name),
                 disable_env_checker=True,
             )

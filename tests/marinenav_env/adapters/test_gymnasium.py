@@ -49,6 +49,13 @@ def test_every_environment_has_an_id():
     assert set(IDS) <= set(gymnasium.registry)
 
 
+@pytest.mark.parametrize("name", IDS)
+def test_ids_have_gymnasiums_thresholds_and_end_by_themselves(name):
+    spec, theirs = gymnasium.spec(name), gymnasium.registry.get(name.removeprefix("marinenav/"))
+    assert spec.reward_threshold == (theirs and theirs.reward_threshold)
+    assert spec.max_episode_steps is None
+
+
 @pytest.mark.filterwarnings("ignore:.*Box observation space m.*imum value is.*infinity")
 @pytest.mark.parametrize("name", IDS)
 def test_gymnasiums_own_check_passes(name):
@@ -80,6 +87,19 @@ def test_an_episode_is_gymnasiums():
         assert (reward, terminated, truncated) == (their_reward, their_end, False)
         decisions += 1
     assert 8 < decisions < 200
+
+
+def test_at_the_limit_terminated_wins():
+    """Gymnasium's limit sets both."""
+    limits = {"config": {"episode": {"max_steps": 10}}}
+    env = gymnasium.make("marinenav/CartPole-v1", **limits)
+    other = gymnasium.make("CartPole-v1", max_episode_steps=10)
+    seen, _ = env.reset(seed=3)
+    other.reset()
+    other.unwrapped.state = seen.astype(np.float64)
+    for _ in range(10):  # always right: the pole falls in the tenth decision
+        ends, theirs = (each.step(1)[2:4] for each in (env, other))
+    assert (ends, theirs) == ((True, False), (True, True))
 
 
 def test_episodes_go_on_from_a_seed_and_differ():
