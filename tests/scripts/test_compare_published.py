@@ -101,11 +101,15 @@ def test_a_stage_that_differs_in_its_vortices_or_distance_is_refused():
     ],
 )
 def test_a_policy_is_compared_with_the_published_one_of_its_task(against, published, capsys):
-    assert compare_published.main([str(ROOT / "pretrained" / "icra2024_iqn"), *against]) == 0
+    folder = ROOT / "pretrained" / "icra2024_iqn"
+    row = json.loads((folder / "evaluation.json").read_text())["stages"][0]
+    assert compare_published.main([str(folder), *against]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if " robots, " in line]
     assert [line.split(" | ")[2] for line in lines] == published
-    assert lines[0].startswith("| 3 robots, 4 buoys, 4 vortices | 0.982 (0.972 to 0.989) |")
-    assert lines[0].endswith(" | 33.7 | - |")
+    low, high = row["success_ci95"]
+    success = f"{row['success']:.3f} ({low:.3f} to {high:.3f})"
+    assert lines[0].startswith(f"| 3 robots, 4 buoys, 4 vortices | {success} |")
+    assert lines[0].endswith(f" | {row['mean_time_s']:.1f} | - |")
 
 
 def test_damaged_settings_beside_an_evaluation_are_named(tmp_path, refused):
