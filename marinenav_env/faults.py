@@ -14,7 +14,7 @@ from marinenav_env.fields import Settings, check_ranges, setting
 
 project = functools.partial(setting, source="this project")
 factor = functools.partial(
-    setting, (1.0, 1.0), unit="-", source="this project", above=0.0, high=10.0, count=2
+    setting, (1.0, 1.0), unit="-", source="this project", above=0.0, high=100.0, count=2
 )
 
 

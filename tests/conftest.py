@@ -80,11 +80,6 @@ def pytest_configure(config: pytest.Config) -> None:
     stack.enter_context(preloaded() if runs_tests else waiting_process())
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Run one worker more than there are cores: some tests wait for processes and for time."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `SLOW` lists, and begin with it: a long file that comes last leaves a core idle."""
     for item in items:

@@ -68,7 +68,8 @@ def test_the_index_lists_every_page():
 
 def trainings() -> list[tuple[str, str]]:
     """Shipped policies, and the training command that their page shows next."""
-    text = "".join((ROOT / "docs" / page).read_text() for page in ("results.md", "icra2024.md"))
+    pages = ("results.md", "icra2024.md", "physics.md")
+    text = "".join((ROOT / "docs" / page).read_text() for page in pages)
     shown = re.split(r"^(?:\*\*[\w-]+\*\* \()?`pretrained/(\w+)`", text, flags=re.MULTILINE)[1:]
     pairs = zip(shown[::2], shown[1::2], strict=True)
     commands = ((name, TRAINING.search(page)) for name, page in pairs)
@@ -78,7 +79,8 @@ def trainings() -> list[tuple[str, str]]:
 def test_commands_are_those_of_the_shipped_policies():
     """What decides how a policy learns; the worlds it is evaluated in may be others."""
     named = trainings()
-    assert {"ac_iqn", "dqn", "iqn", "icra2024_iqn"} <= {name for name, _ in named}
+    of_icra2024 = {f"icra2024_{name}" for name in ("dqn", "iqn", "ac_iqn")}
+    assert {"ac_iqn", "dqn", "iqn", "sectors_dqn", *of_icra2024} <= {name for name, _ in named}
     for name, command in named:
         parsed = train.parse(shlex.split(command, comments=True))
         says, _, _ = load_config(

@@ -119,10 +119,15 @@ def to_action(env: KernelEnv, action: Any, shape: tuple[int, ...] | None = None)
     return like.copy_(torch.from_numpy(given.reshape(like.shape)))
 
 
+def without_ones(shape: tuple[int, ...]) -> list[int]:
+    """Return the extents of a shape that are not 1."""
+    return [extent for extent in shape if extent != 1]
+
+
 def checked_action(
     env: KernelEnv, action: Any, shape: tuple[int, ...], name: str = "actions"
 ) -> np.ndarray:
-    """Return actions as an array of as many entries as the shape has.
+    """Return actions as an array of the shape, but for axes of one entry.
 
     Raises:
         ValueError: they are no numbers, have another shape, are no whole numbers in range, or not
@@ -134,7 +139,7 @@ def checked_action(
         raise ValueError(f"{name} have several shapes: give {shape}") from error
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{name} are {reprlib.repr(action)}: give numbers")
-    if given.size != math.prod(shape):
+    if without_ones(given.shape) != without_ones(shape):
         raise ValueError(f"{name} have shape {given.shape}: give {shape}")
     if env.discrete:
         last = env.kernel_spec.discrete - 1

@@ -62,7 +62,7 @@ class GymEnv(gymnasium.Env):
     metadata = {"render_modes": []}  # noqa: RUF012 - so declared by its base
 
     def __init__(self, task: str = "marine", render_mode: None = None, **options: Any) -> None:
-        remedy = "leave it out, one robot is one environment, or make_vec"
+        remedy = "leave it out, this is one world; gymnasium.make_vec makes several"
         check_face(options, render_mode, remedy)
         if task in VESSEL_TASKS:
             options.setdefault("stages", ALONE)

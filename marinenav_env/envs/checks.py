@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,7 +51,7 @@ def require_whole(**values: object) -> None:
         ConfigError: one is not.
     """
     for name, value in values.items():
-        whole = isinstance(value, int) and not isinstance(value, bool)
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         require(whole, name, value, "give a whole number")
 
 

@@ -79,7 +79,7 @@ def test_train_evaluate_and_export(tmp_path, refused):
     assert row["episodes"] == 1
     assert export.main(["--checkpoint", str(run), "--format", "torchscript"]) == 0
     arguments = ["record", "--checkpoint", str(run), "--output", str(tmp_path)]
-    refused(episode.main, arguments, "policy of the task 'marine_beams': give one of marine, icra")
+    refused(episode.main, arguments, "policy of the task 'marine_beams': give one of the tasks")
     drawing = tmp_path / "drawing.png"
     shown = ["--stage", "3,0,1,30", "--limit", "20", "--output", str(drawing), "--dpi", "30"]
     assert episode.main(["plot", "--checkpoint", str(run), *shown]) == 0

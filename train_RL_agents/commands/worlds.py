@@ -71,7 +71,7 @@ def worlds_of(
     config = with_world_options(config, arguments)
     if config.task not in tasks:
         raise ConfigError(
-            f"{arguments.checkpoint} is a policy of the task {config.task!r}: give one of"
+            f"{arguments.checkpoint} is a policy of the task {config.task!r}: give one of the tasks"
             f" {', '.join(tasks)}"
         )
     if arguments.scenario and not isinstance(config.env, EnvConfig):

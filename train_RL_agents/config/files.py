@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError, build, convert, dotted_keys, plain, require
 from marinenav_env.files import read_parsed
-from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
 from train_RL_agents.config.published import PublishedSettings, from_published
 from train_RL_agents.config.schema import TrainConfig
@@ -116,7 +116,8 @@ def _merged(
     _check_names(name, task)
     published = any(isinstance(layer, PublishedSettings) for layer in layers)
     base = [] if published or any(map(_is_complete, layers)) else _task_layers(task, name)
-    own = [] if published else [_read(_agent_file(name))]
+    # Of an algorithm that was not published there is no other setting than the project's.
+    own = [] if published and name in REPLAY_AGENTS else [_read(_agent_file(name))]
     # What a task needs comes first, but PPO's sizes suit the marine tasks: others keep theirs.
     layers = [*own, *base, *layers] if AGENTS[name].on_policy else [*base, *own, *layers]
     _check_sections(layers)

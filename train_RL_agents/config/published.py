@@ -23,7 +23,8 @@ SCHEDULE_KEYS = ("num_robots", "num_cores", "num_obstacles", "min_start_goal_dis
 class PublishedSettings(dict[str, Any]):
     """Settings on top of the defaults alone: the project's own files for tasks and agents differ.
 
-    The defaults are the published encoder, one frame, true hulls, and risk-neutral agents.
+    The defaults have the published encoder, one frame, true hulls, and risk-neutral agents. Their
+    updates, price of a collision and length of an episode are those of this project.
     """
 
 

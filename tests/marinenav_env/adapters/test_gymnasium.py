@@ -279,7 +279,7 @@ def test_what_a_vector_refuses(arguments, message):
     [
         ({"render_mode": "rgb_array"}, "render_mode is 'rgb_array': leave it out, .*episode.py"),
         ({"foo": 3}, "unknown option 'foo': the task 'marine' takes worlds, stages, config, "),
-        ({"worlds": 3}, "worlds is 3: leave it out, one robot is one environment, or make_vec"),
+        ({"worlds": 3}, "worlds is 3: leave it out, this is one world; gymnasium.make_vec makes"),
     ],
 )
 def test_what_make_refuses(options, message):

@@ -124,12 +124,20 @@ def test_published_training_file(tmp_path):
 @pytest.mark.parametrize("task", ["marine", "icra2024"])
 @pytest.mark.parametrize("agent", REPLAY_AGENTS)
 def test_a_published_training_file_leaves_the_projects_own_settings_out(tmp_path, task, agent):
-    """So it trains as published, and not by what was found to be better here."""
+    """Networks, hulls and risk level are the published ones, not what was found better here."""
     config, _, _ = load_config(task=task, path=published(tmp_path, agent_type=agent))
     assert config.algorithm == AGENTS[agent].Config()
     assert (config.algorithm.encoder, config.algorithm.widening) == ("published", 1)
     assert (config.stack_k, config.curriculum.fringe, config.curriculum.hull_margin) == (1, 0, 0)
     assert config.updates == TrainConfig(agent=agent).updates
+
+
+@pytest.mark.parametrize("agent", ["PPO", "DAgger"])
+def test_an_algorithm_that_was_not_published_keeps_its_settings(tmp_path, agent):
+    path = published(tmp_path, agent_type=agent)
+    usual, _, _ = load_config(agent=agent, overrides=["algorithm.encoder=published"])
+    config, _, _ = load_config(path=path, overrides=["algorithm.encoder=published"])
+    assert (config.algorithm, config.updates) == (usual.algorithm, usual.updates)
 
 
 @pytest.mark.parametrize(
