@@ -310,6 +310,15 @@ def test_wrong_calls_are_told():
     assert marinenav_env.adapters.gymnasium.ENDED == ("anew", "waits")
 
 
+def test_actions_of_robots_are_not_taken_across():
+    """As many numbers in another order would steer other robots."""
+    env = GymVectorEnv(np.int64(4), stages=(Stage(2, 0, 0, 30.0),))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"actions have shape \(2, 4\): give \(4, 2\)"):
+        env.step(np.zeros((2, 4)))
+    env.step(np.zeros((4, 2)))
+
+
 def test_a_lone_robot_is_reset_before_it_acts_on_numbers():
     env = gymnasium.make("marinenav/Marine-v0")
     with pytest.raises(gymnasium.error.ResetNeeded):
