@@ -36,7 +36,10 @@ SLOW_TESTS = {
     "train_RL_agents/device/test_distributed.py": (
         "test_a_dying test_a_signal test_averages test_two"
     ),
-    "scripts/bench/test_bench.py": "TestCommandLine::test_every_task TestCommandLine::test_record",
+    "scripts/bench/test_bench.py": (
+        "TestCommandLine::test_every_task TestCommandLine::test_record "
+        "TestPolicies::test_what_cannot"
+    ),
     "test_goldens.py": "test_trained",
     "train_RL_agents/run/test_resume.py": "",
     "train_RL_agents/policies/test_export.py": "test_the_published_planner",
@@ -62,6 +65,10 @@ SLOW_TESTS = {
     "test_examples.py": "test_an_example",
     "train_RL_agents/run/test_checkpoint.py": "test_kill",
     "train_RL_agents/test_ranging.py": "test_train",
+    "scripts/test_episode_plot.py": "test_what_a_policy",
+    "train_RL_agents/evaluation/report/test_report.py": "test_six_policies",
+    "train_RL_agents/training/test_captured.py": "test_several_updates",
+    "test_planner.py": "test_a_file_with_a_shield",
     "test_makefile.py": "",
 }
 """Files with tests that compile, train long or start processes, the longest files first, with
