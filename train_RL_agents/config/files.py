@@ -49,7 +49,7 @@ def load_config(
     """Read a run's settings; later sources win.
 
     They are: defaults, the task's file, the agent's file, preset, ``path``, overrides. With a
-    published training JSON the files of task and agent are left out.
+    published training JSON the task's file is left out, and that of an agent that was published.
 
     Args:
         task: name of the environment; None takes it from the files.
