@@ -1,6 +1,5 @@
 """The benchmark: its rows count what they should, its limits can fail."""
 
-import dataclasses
 import json
 import time
 
@@ -8,32 +7,14 @@ import pytest
 import torch
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
-from marinenav_env.vessels import VESSELS
-from scripts.bench import machine, main
+from scripts.bench import main
 from scripts.bench import options as command_line
-from scripts.bench import training as bench_training
-from scripts.bench.bounds import (
-    OBSERVATION,
-    Work,
-    bound_of,
-    products_of,
-    work_of,
-    work_of_robot_step,
-)
 from scripts.bench.disturbances import DISTURBANCES
-from scripts.bench.machine import Laps, Memory, Peaks, timed
-from scripts.bench.modes import RESETS, Case, Effort, Simulation, chooser_of, measure_simulator
-from scripts.bench.training import Lap, Training, jitter, measure_training, training_config
-from train_RL_agents.agents import base
+from scripts.bench.machine import Peaks
+from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simulator
 from train_RL_agents.agents.registry import REPLAY_AGENTS
-from train_RL_agents.agents.shield_settings import ShieldConfig
-from train_RL_agents.config.build import build_agent
-from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import training_env
-from train_RL_agents.metrics.writer import read_metrics
 
 CPU = torch.device("cpu")
 BRIEF = Effort(repeats=2, seconds=0.001)
@@ -285,99 +266,6 @@ class TestCommandLine:
         assert {c.samples_per_insert for c in main.cases(options, CPU)} == {1 / 8}
 
 
-class TestSettings:
-    def test_they_are_in_force_in_every_row(self):
-        command = ["--modes", *command_line.MODES, "env.vessel=otter", "--worlds", "4"]
-        command += ["--agents", "DQN", "--device", "cpu", "env.episode.max_steps=200"]
-        command += ["--vortices", "0", "--train-worlds", "4"]
-        rows = list(main.cases(command_line.parse(command), CPU))
-        assert {case.mode for case in rows} == set(command_line.MODES)
-        for case in rows:
-            assert case.settings == ("env.vessel=otter", "env.episode.max_steps=200")
-            env = training_config(case).env if case.mode == "train" else Simulation(case).env.config
-            assert env.vessel == VESSELS["otter"]
-            assert (env.episode.max_steps == 200) == (case.resets != "none")
-
-    def test_disturbances_come_on_top(self):
-        settings = ("env.wind.speed=[9,9]", "env.wind.gust_time=7", "env.stream.speed=[1,1]")
-        case = Case("step", CPU, 4, disturbances="wind", settings=settings)
-        env = Simulation(case).env.config
-        assert (env.wind.speed, env.wind.gust_time) == ((0.0, 6.0), 7.0)
-        assert env.stream.speed == (1.0, 1.0)
-
-    def test_episodes_without_resets_keep_how_they_end(self):
-        settings = ("env.episode.stop_on_collision=true",)
-        env = Simulation(Case("step", CPU, 4, resets="none", settings=settings)).env
-        assert (env.config.episode.max_steps, env.config.episode.stop_on_collision) == (10**6, True)
-
-    def test_what_a_training_in_a_task_needs_remains(self):
-        case = Case("train", CPU, 4, 1, 0, min_distance_m=0.0, agent="DQN", task="mountain_car")
-        case = dataclasses.replace(case, batch_size=64, samples_per_insert=1.0)
-        usual = training_config(case).env
-        changed = training_config(dataclasses.replace(case, settings=("env.episode.max_steps=99",)))
-        assert usual.physics == changed.env.physics != training_env("mountain_car").physics
-        assert changed.env.episode.max_steps == 99
-
-    def test_a_fringe_is_no_second_one(self):
-        """The benchmark trains without that of the curriculum in `configs/icra2024.yaml`."""
-        case = Case("train", CPU, 4, 3, 0, 4, 30.0, agent="DQN", task="icra2024", batch_size=64)
-        case = dataclasses.replace(case, samples_per_insert=1.0, settings=("env.reward.fringe=1",))
-        assert training_config(case).collecting_env.reward.fringe == 1.0
-        assert Simulation(dataclasses.replace(case, mode="inference")).env.config.reward.fringe == 1
-
-    def test_the_record_and_the_table_say_them(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setattr(main, "matmul_flops_per_s", lambda device: {"float32": 1e9})
-        path = tmp_path / "record.json"
-        few = ["--worlds", "2", "--repeats", "1", "--seconds", "0.001", "--device", "cpu"]
-        acting = ["--modes", "inference", "--policies", "baseline:goal-straight"]
-        assert main.main([*acting, "env.wind.speed=[3,5]", *few, "--json", str(path)]) == 0
-        (found,) = json.loads(path.read_text())["rows"]
-        assert found["settings"] == ["env.wind.speed=[3,5]"]
-        assert "env.wind.speed=[3,5]" in capsys.readouterr().out
-        assert main.main([*acting, *few, "--json", str(path)]) == 0
-        (found,) = json.loads(path.read_text())["rows"]
-        assert found["settings"] == []
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["env.wind.sped=3"], "unknown setting 'env.wind.sped'"),
-            (["env.vessel=raft"], "env.vessel.name is 'raft': choose one of wamv16"),
-            (["env.perception.rays=40"], "env.perception.rays is a setting of marine_sectors, and"),
-            (["--task", "cartpole", "env.vessel=otter"], "and the task is cartpole: give another"),
-            (
-                ["env.vessel.x_u=-6000", "--disturbances", "off", "variation"],
-                "the greatest dampings gives a vessel whose x_u is -7800.0: ",
-            ),
-        ],
-    )
-    def test_those_of_no_use_are_refused_before_any_row(
-        self, arguments, message, refused, monkeypatch
-    ):
-        monkeypatch.setattr(main, "measure", lambda *_: pytest.fail("it has begun"))
-        refused(main.main, [*arguments, "--device", "cpu"], message, status=2)
-
-    def test_a_policy_acts_on_the_vessel_that_it_knows(self):
-        otter = Case("inference", CPU, 2, agent="pretrained/sac", settings=("env.vessel=otter",))
-        assert not chooser_of(otter).discrete
-        heavy = ("env.vessel.mass=450",)
-        dqn = dataclasses.replace(otter, agent="pretrained/dqn")
-        assert chooser_of(dataclasses.replace(dqn, settings=heavy)).discrete
-        with pytest.raises(ConfigError, match=r"pretrained/dqn': its discrete actions are not"):
-            chooser_of(dqn)
-        with pytest.raises(ConfigError, match="'orca' knows the motion of 'wamv16' only"):
-            chooser_of(dataclasses.replace(otter, agent="baseline:orca"))
-
-    def test_a_shield_plans_for_the_vessel_of_the_worlds(self):
-        case = Case("inference", CPU, 2, agent="pretrained/sac", settings=("env.vessel=otter",))
-        case = dataclasses.replace(case, shield=ShieldConfig())
-        with pytest.raises(ConfigError, match=r"a vessel 'otter' looks as small as"):
-            chooser_of(case)
-        small = (*case.settings, "env.scenario.buoy_radius_min=0.5")
-        small += ("env.scenario.buoy_radius_max=0.6",)
-        assert chooser_of(dataclasses.replace(case, settings=small)).act.shield
-
-
 class TestComplaints:
     def test_memory_growth(self):
         rows = [row(memory_growth_bytes=100), row(memory_growth_bytes=101, worlds=7)]
@@ -452,129 +340,3 @@ class TestSimulation:
         for skip in (True, False):
             case = Case("step", CPU, worlds=4, skip_reset_if_empty=skip)
             assert Simulation(case).env.skip_reset_if_empty is skip
-
-
-class TestTraining:
-    @pytest.mark.parametrize("agent", REPLAY_AGENTS)
-    def test_settings(self, agent):
-        ratio, batch = 0.125, 64
-        case = Case(
-            "train", CPU, 8, vortices=2, agent=agent, samples_per_insert=ratio, batch_size=batch
-        )
-        config = training_config(case)
-        assert config.agent == agent
-        assert (config.updates.samples_per_insert, config.updates.batch_size) == (ratio, batch)
-        assert config.curriculum.stages == (case.stage,)
-        assert config.env == training_env()
-        # The trainer corrects over the shortest interval: that must be the log's.
-        intervals = (config.log, config.evaluation, config.checkpoint)
-        assert min(part.interval_steps for part in intervals) == 8 * bench_training.LOG_EVERY
-        assert config.log.interval_steps == 8 * bench_training.LOG_EVERY
-
-    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-    def test_the_peak_is_that_of_the_agents_format(self, dtype, monkeypatch):
-        monkeypatch.setattr(base, "multiplies_bfloat16", lambda device: dtype == "bfloat16")
-        case = Case("train", CPU, 4, agent="DQN", samples_per_insert=1.0, batch_size=64)
-        rates = {"float32": 1e9, "bfloat16": 5e9}
-        measured = measure_training(case, BRIEF, rates)
-        assert measured["product_dtype"] == dtype
-        rate = measured["flops_per_update"] / measured["update_s"]
-        assert measured["update_share_of_peak"] == pytest.approx(rate / rates[dtype])
-
-    def test_begins_with_a_full_replay_and_writes_its_log(self):
-        case = Case("train", CPU, 4, agent="DQN", samples_per_insert=1.0, batch_size=64)
-        with Training.running(case) as training:
-            replay = training.trainer.learner.replay
-            assert int(replay.filled) == replay.rows
-            before, whole = training.robot_steps(), training.repeat(150)[0]
-            assert training.robot_steps() - before == whole.robot_steps
-            metrics = read_metrics(training.trainer.output_dir / "metrics.jsonl")
-            records = [record for record in metrics if record["mode"] == "train"]
-            assert len(records) == training.trainer.counters.iteration // bench_training.LOG_EVERY
-
-    def test_jitter(self):
-        figures = jitter([Lap(s, 1) for s in [1.0] * 198 + [3.0, 5.0]])
-        assert figures["median_iteration_s"] == 1.0
-        assert figures["slowest_percent_over_median"] == 4.0
-        assert jitter([Lap(s, 1) for s in (1.0, 2.0, 3.0)])["slowest_percent_over_median"] == 1.5
-        # An iteration with more updates is slower without being late.
-        laps = [Lap(1.0, 1)] * 60 + [Lap(2.0, 2)] * 40
-        assert jitter(laps)["slowest_percent_over_median"] == 2.0
-        assert jitter(laps)["slowest_percent_over_median_of_equal"] == 1.0
-        late = jitter([*laps, Lap(3.0, 2)])
-        assert late["slowest_percent_over_median_of_equal"] == 1.5
-
-
-class TestMachine:
-    def test_rates_of_matrix_products(self, monkeypatch):
-        monkeypatch.setitem(machine.MATRIX, "cpu", 128)  # bfloat16 without units takes a minute
-        for has_units, formats in ((False, ["float32"]), (True, ["float32", "bfloat16"])):
-            monkeypatch.setattr(machine, "multiplies_bfloat16", lambda device, has=has_units: has)
-            rates = machine.matmul_flops_per_s(CPU)
-            assert list(rates) == formats
-            assert all(rate > 1e8 for rate in rates.values())
-
-    def test_laps(self):
-        laps = Laps(CPU)
-        laps.mark()
-        time.sleep(0.02)
-        laps.mark()
-        laps.mark()
-        first, second = laps.seconds()
-        assert 0.02 <= first < 1
-        assert second < first
-        assert timed(CPU, lambda: time.sleep(0.01)) >= 0.01
-
-    def test_memory_sees_growth(self):
-        before = Memory.now(CPU)
-        kept = torch.ones(2**25)
-        assert Memory.now(CPU).growth_since(before) >= 0.5 * kept.nbytes
-        assert before.growth_since(Memory.now(CPU)) < 0
-
-
-class TestBounds:
-    def test_work_matches_the_layout(self):
-        """Per robot: 20 + 20 + 37 + 1 numbers, an action, 4 flags; per world 7 + 12 and 3 flags."""
-        work = work_of_robot_step(robots=5, buoys=4, vortices=0)
-        assert work.bytes == pytest.approx(4 * 78 + 8 + 4 + (4 * 19 + 3) / 5)
-        with_vortices = work_of_robot_step(robots=5, buoys=4, vortices=4)
-        assert with_vortices.bytes - work.bytes == pytest.approx(4 * 3 * 4 / 5)
-        assert with_vortices.operations > work.operations
-
-    def test_observation_is_the_simulators(self):
-        obs = MarineNavEnv(1).make_buffers().obs
-        assert sum(field[0, 0].numel() for field in obs) == OBSERVATION
-
-    def test_bound_is_the_tighter_one(self):
-        work = Work(bytes=100.0, operations=1000.0)
-        bound = bound_of(work, Peaks(bytes_per_s=1e6, operations_per_s=1e6))
-        assert (bound["bound_by_memory"], bound["bound_by_arithmetic"]) == (1e4, 1e3)
-        assert bound["bound"] == 1e3
-        assert bound_of(work, Peaks(1e6, None))["bound"] == 1e4
-        assert bound_of(Work(100.0, None), Peaks(1e6, 1.0))["bound"] == 1e4
-        with_products = bound_of(work, Peaks(1e6, 1e6), products=2000.0, product_rate=1e6)
-        assert with_products["bound"] == pytest.approx(1 / (1e-3 + 2e-3))
-
-    def test_tensors_of_another_task_are_counted(self):
-        """Robot 6 numbers, status, bad, world 6: both ways; action, observation, 1 + 7 results."""
-        case = Case("step", CPU, 4096, 1, 0, min_distance_m=0.0, task="cartpole", turns=16)
-        state, others = 2 * 4 * (6 + 1 + 1 + 6), 8 + 4 * 4 + 4 + 7
-        assert work_of(case) == Work(state / 16 + others, None)
-        assert work_of(dataclasses.replace(case, turns=1)) == Work(state + others, None)
-
-    def test_the_frames_that_a_policy_observes_are_counted(self):
-        case = Case("inference", CPU, 64, 7, 10, 8, agent="DQN", task="icra2024")
-        one_frame = work_of(dataclasses.replace(case, mode="step", agent=None))
-        later_frames = 4 * 7 * (4 + 5 * 3 + 5 * 4)  # bytes
-        assert work_of(case).bytes == pytest.approx(one_frame.bytes + later_frames)
-
-    def test_products_of_a_policy_and_its_updates(self):
-        case = Case("inference", CPU, 64, 1, 0, min_distance_m=0.0, agent="DQN", task="cartpole")
-        config = load_config(task="cartpole", agent="DQN")[0]
-        network = build_agent(config, CPU).policy_network
-        products = 2 * sum(p.numel() for p in network.parameters() if p.dim() == 2)
-        assert products_of(case, {}) == products > 0
-        assert products_of(dataclasses.replace(case, agent=None), {}) == 0.0
-        trained = dataclasses.replace(case, mode="train", batch_size=10)
-        row = {"flops_per_update": 500.0, "samples_per_insert": 0.5}
-        assert products_of(trained, row) == products + 25.0
