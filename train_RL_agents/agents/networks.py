@@ -93,7 +93,11 @@ class QNetwork(EncodedNetwork):
 
 
 class DeterministicActor(QNetwork):
-    """Actor of AC-IQN, DDPG and PPO: a = (2/pi) atan(z) in (-1, 1)."""
+    """Actor of AC-IQN, DDPG, DAgger and PPO: a = (2/pi) atan(z) in (-1, 1)."""
+
+    def mean_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the actor that takes the mean action: its own."""
+        return self.state_dict()
 
     def act(self, features: Tensor) -> Tensor:
         """Return the action `[..., actions]` of features `[..., F]`."""
@@ -114,6 +118,11 @@ class GaussianActor(EncodedNetwork):
         self.hidden_layer_2 = nn.Linear(width, width)
         self.output_layer_mu = OutputLayer(width, actions)
         self.output_layer_log_std = OutputLayer(width, actions)
+
+    def mean_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the `DeterministicActor` that takes the action of the mean z."""
+        weights = self.state_dict()
+        return {n.replace("_mu", ""): w for n, w in weights.items() if "log_std" not in n}
 
     def head(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return `(mu, log_std)`, each `[..., actions]`, of features `[..., F]`."""

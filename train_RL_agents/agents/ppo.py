@@ -33,7 +33,8 @@ class PPOConfig(AgentConfig):
 
     start: str = setting("", unit="-", source=TRIALS)
     """The policy whose actor it begins with: a run, a checkpoint or a folder of pretrained/ of
-    AC-IQN, DDPG or PPO with the same encoder; empty for fresh weights."""
+    AC-IQN, DDPG, SAC (its mean action), DAgger or PPO with the same encoder; empty for fresh
+    weights."""
     turns: int = setting(64, unit="decisions", source=CHOICE, low=1)
     """Decisions of each world between two rounds of updates."""
     trace: float = setting(0.95, unit="-", source=SCHULMAN, low=0.0, high=1.0)

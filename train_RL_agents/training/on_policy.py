@@ -8,14 +8,13 @@ import torch
 from torch import Tensor
 
 from marinenav_env.fields import ConfigError
-from train_RL_agents.agents.actor_critic import DeterministicActing
 from train_RL_agents.agents.encoders import Encoder
+from train_RL_agents.agents.networks import DeterministicActor, GaussianActor
 from train_RL_agents.agents.ppo import PPO
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import GradientAverage, Processes
 from train_RL_agents.policies.load import load_policy
-from train_RL_agents.policies.torchscript import ScriptedNetwork
 from train_RL_agents.training.learner import Learner
 from train_RL_agents.training.rollout import Rollout, check_rollout_memory
 
@@ -145,10 +144,11 @@ def take_actor(agent: PPO, path: str, config: TrainConfig) -> None:
         ConfigError: it has no such actor, or of another network; says in what it differs.
     """
     start, other = load_policy(path)
-    if not isinstance(start, DeterministicActing) or isinstance(start.actor, ScriptedNetwork):
+    actor = getattr(start, "actor", None)
+    if not isinstance(actor, DeterministicActor | GaussianActor):
         raise ConfigError(
             f"algorithm.start is {path!r}, which holds no actor to train further: give a run, a "
-            "checkpoint or a folder of AC-IQN, DDPG or PPO, no export"
+            "checkpoint or a folder of AC-IQN, DDPG, SAC, DAgger or PPO, no export"
         )
     settings = {
         "task": (other.task, config.task),
@@ -159,7 +159,7 @@ def take_actor(agent: PPO, path: str, config: TrainConfig) -> None:
         },
     }
     differ = [f"{key}={theirs}" for key, (theirs, own) in settings.items() if theirs != own]
-    weights, own = start.actor.state_dict(), agent.policy.state_dict()
+    weights, own = actor.mean_weights(), agent.policy.state_dict()
     same = {name: tensor.shape for name, tensor in weights.items()} == {
         name: tensor.shape for name, tensor in own.items()
     }
