@@ -29,7 +29,7 @@ from train_RL_agents.evaluation.scenarios.schema import DISTURBANCES
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.policies.load import policy_file, read_policy
-from train_RL_agents.policies.pretrained import write_pretrained
+from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.provenance import ROOT, RUN, run_record_of
 
@@ -78,6 +78,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="evaluate and ship with the task's own water, sensor and stages instead of the run's",
     )
     parser.add_argument(
+        "--all-networks",
+        action="store_true",
+        help=f"write {NETWORKS}, too, with which others can train on (algorithm.start)",
+    )
+    parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="evaluate on this device"
     )
     options = parser.parse_args(arguments)
@@ -110,7 +115,7 @@ def make(options: argparse.Namespace, console: Console) -> None:
         made.setdefault("trained_with", {})["env"] = own
         policy = policy._replace(config=config)
     table = evaluate(policy, options, console)
-    write_pretrained(options.output, policy, table, made)
+    write_pretrained(options.output, policy, table, made, whole=options.all_networks)
 
 
 def waters(config: TrainConfig) -> list[str]:

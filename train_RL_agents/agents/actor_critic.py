@@ -14,6 +14,7 @@ from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.networks import (
     Critic,
     DeterministicActor,
+    GaussianActor,
     QuantileCritic,
 )
 from train_RL_agents.agents.settings import PROTOTYPE, ReplayAgentConfig
@@ -43,6 +44,20 @@ class DeterministicActing(Agent):
     ) -> Tensor:
         """Return the actor's action `[..., A]`; it is its own mean."""
         return network(observation)
+
+
+class LoneActor(DeterministicActing):
+    """A deterministic actor that values no actions, so that it can begin with any other actor."""
+
+    def taken_over(self, other: Agent, *, whole: bool) -> dict[str, Tensor] | None:
+        """Return the weights of the other agent's actor, if it has one; as `Agent.taken_over`."""
+        actor = other.actor
+        if not isinstance(actor, DeterministicActor | GaussianActor):
+            return None
+        networks = {"policy": self.policy, "average": self.average}
+        weights = actor.mean_weights().items()
+        own = [name for name, network in networks.items() if network is not None]
+        return {f"{network}.{name}": weight for network in own for name, weight in weights}
 
 
 class DeterministicActorCritic(DeterministicActing):

@@ -183,6 +183,24 @@ class Agent(nn.Module, abc.ABC):
         config.check_observation(self.spec.observation)
         self.config = config
 
+    @property
+    def only_acting_network_learns(self) -> bool:
+        """Whether nothing beside `policy_network` learns, such as a critic."""
+        acting = {id(parameter) for parameter in self.policy_network.parameters()}
+        return all(id(parameter) in acting for parameter in self.descent.parameters)
+
+    def taken_over(self, other: Agent, *, whole: bool) -> dict[str, Tensor] | None:
+        """Return what this agent begins with where it begins with another one.
+
+        Args:
+            other: the other agent.
+            whole: whether all its networks are its own, or only the one that it acts with.
+
+        Returns:
+            By names of its own `state_dict`; None: there is too little to begin with.
+        """
+        return other.state_dict() if whole and type(other) is type(self) else None
+
     @torch.no_grad()
     def explore(self, observation: ObservationTensors) -> Tensor:
         """Act while collecting, before any epsilon: by the learned network."""

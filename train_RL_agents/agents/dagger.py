@@ -13,7 +13,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from marinenav_env.fields import setting
-from train_RL_agents.agents.actor_critic import DeterministicActing
+from train_RL_agents.agents.actor_critic import LoneActor
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import DeterministicActor
 from train_RL_agents.agents.settings import MEASURED, AgentConfig
@@ -39,7 +39,7 @@ class DAggerConfig(AgentConfig):
     """Sample transitions by how far the actor was from the teacher there."""
 
 
-class DAgger(DeterministicActing):
+class DAgger(LoneActor):
     """Dataset aggregation; `batch.action` is what the teacher would do."""
 
     name = "DAgger"

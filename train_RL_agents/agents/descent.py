@@ -22,6 +22,9 @@ class Descent:
             takes this share of the network.
         max_grad_norm: a group's gradients are scaled down to this Euclidean norm; None leaves them.
         device: where the networks are already.
+
+    Attributes:
+        followers: pairs (follower, network).
     """
 
     def __init__(
@@ -45,8 +48,9 @@ class Descent:
         ]
         self.optimizer = torch.optim.Adam(parameter_groups, fused=True, capturable=on_gpu)
         self._followed: dict[float, tuple[list[Tensor], list[Tensor]]] = {}
+        self.followers = [(follower, network) for network, follower, _ in followers]
+        self.follow()
         for network, follower, share in followers:
-            follower.load_state_dict(network.state_dict())
             follower.requires_grad_(False)
             follow, lead = self._followed.setdefault(share, ([], []))
             follow += follower.parameters()
@@ -107,6 +111,11 @@ class Descent:
             scale = (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)  # []
             torch._foreach_mul_(gradients, scale)
         return norm
+
+    def follow(self) -> None:
+        """Make all followers copies of what they follow."""
+        for follower, network in self.followers:
+            follower.load_state_dict(network.state_dict())
 
     def scale_rates(self, scale: Tensor | float) -> None:
         """Multiply the learning rates of all groups by `scale`, from the next step on.

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
-from train_RL_agents.agents.actor_critic import DeterministicActing
+from train_RL_agents.agents.actor_critic import LoneActor
 from train_RL_agents.agents.networks import DeterministicActor, QNetwork
 from train_RL_agents.agents.settings import CHOICE, AgentConfig
 
@@ -31,10 +31,6 @@ TRIALS = "docs/diary.md"
 class PPOConfig(AgentConfig):
     """Settings of PPO. It has no replay and no epsilon: `replay` and `exploration` do nothing."""
 
-    start: str = setting("", unit="-", source=TRIALS)
-    """The policy whose actor it begins with: a run, a checkpoint or a folder of pretrained/ of
-    AC-IQN, DDPG, SAC (its mean action), DAgger or PPO with the same encoder; empty for fresh
-    weights."""
     turns: int = setting(64, unit="decisions", source=CHOICE, low=1)
     """Decisions of each world between two rounds of updates."""
     trace: float = setting(0.95, unit="-", source=SCHULMAN, low=0.0, high=1.0)
@@ -79,7 +75,7 @@ class FreshBatch(NamedTuple):
     target: Tensor
 
 
-class PPO(DeterministicActing):
+class PPO(LoneActor):
     """Proximal policy optimisation; the actor's action is the mean of those that it draws."""
 
     name = "PPO"

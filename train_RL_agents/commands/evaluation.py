@@ -205,7 +205,7 @@ def _read(
     if path.startswith(PREFIX):
         agent, config = load_policy(path, device)
     else:
-        agent, config, origin = read_policy(path, device)
+        agent, config, origin, _ = read_policy(path, device)
     return agent, with_world_options(config, arguments), origin
 
 

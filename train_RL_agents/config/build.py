@@ -20,11 +20,13 @@ class Policy(NamedTuple):
         agent: its `act` is the policy.
         config: settings of its training; for published weights the defaults.
         origin: where it comes from, as JSON values: `file`, and where known `step` and `commit`.
+        whole: whether all networks of the agent are the policy's, and not only the acting one.
     """
 
     agent: Agent
     config: TrainConfig
     origin: dict[str, Any]
+    whole: bool = False
 
 
 def spec_of(config: TrainConfig) -> EnvSpec:

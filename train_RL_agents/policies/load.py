@@ -101,4 +101,4 @@ def _read_checkpoint(path: Path, device: torch.device) -> Policy:
     agent = build_agent(config, device)
     agent.load_training_state(state["model"])
     origin = {"file": path.name, "step": int(state["step"]), "commit": commit_of_run(path)}
-    return Policy(agent, config, origin)
+    return Policy(agent, config, origin, whole=True)

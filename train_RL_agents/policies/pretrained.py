@@ -1,6 +1,7 @@
 """Shipped policies: a folder with weights, settings, evaluation and provenance, each in its file.
 
-The weights are those of the acting network alone: what it takes to act, not to train on.
+The weights are those of the acting network alone: what it takes to act. A further file may hold
+all networks: what it takes to train on.
 """
 
 from __future__ import annotations
@@ -13,22 +14,30 @@ from typing import Any
 
 import torch
 import yaml
+from torch import Tensor
 
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import parse_json, read_parsed, write_atomically
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.files import config_from_plain
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
 
 WEIGHTS = "weights.pt"
+NETWORKS = "networks.pt"
 CONFIG = "config.yaml"  # all settings, fit for --config
 EVALUATION = "evaluation.json"
 PROVENANCE = "provenance.json"
 
 
 def write_pretrained(
-    folder: Path, policy: Policy, evaluation: Mapping[str, Any], provenance: Mapping[str, Any]
+    folder: Path,
+    policy: Policy,
+    evaluation: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+    *,
+    whole: bool = False,
 ) -> None:
     """Write a policy into a folder, made if missing.
 
@@ -37,6 +46,7 @@ def write_pretrained(
         policy: the policy.
         evaluation: its table, as JSON values.
         provenance: how it was made, as JSON values; `step` and `commit` are what exports tell.
+        whole: write all networks, too.
 
     Raises:
         OSError: a file cannot be written.
@@ -44,6 +54,11 @@ def write_pretrained(
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: value.cpu() for name, value in policy.agent.actor.state_dict().items()}
     checkpoint.save(folder / WEIGHTS, {"actor": weights})
+    if whole:
+        networks = {name: value.cpu() for name, value in policy.agent.state_dict().items()}
+        checkpoint.save(folder / NETWORKS, {"networks": networks})
+    else:
+        (folder / NETWORKS).unlink(missing_ok=True)  # of another policy, written here before
     settings = yaml.safe_dump(plain(policy.config), sort_keys=False)
     texts = {
         CONFIG: settings,
@@ -71,11 +86,23 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
     try:
         config = config_from_plain(values)
         agent = build_agent(config, device)
-        agent.actor.load_state_dict(state["actor"])
+        whole = _load_networks(agent, folder, state["actor"])
     except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{folder / WEIGHTS} does not fit {CONFIG}: {error}") from error
     known = {name: value for name, value in provenance.items() if name in ("step", "commit")}
-    return Policy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known})
+    return Policy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known}, whole)
+
+
+def _load_networks(agent: Agent, folder: Path, actor: dict[str, Tensor]) -> bool:
+    """Load all networks that the folder has; return whether none of the agent's is missing."""
+    agent.actor.load_state_dict(actor)
+    if (folder / NETWORKS).is_file():
+        agent.load_state_dict(checkpoint.load(folder / NETWORKS, agent.device)["networks"])
+        return True
+    if agent.only_acting_network_learns:
+        agent.policy_network.load_state_dict(actor)
+        agent.descent.follow()
+    return agent.only_acting_network_learns
 
 
 def _read(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.accumulators import RunStatistics
+from train_RL_agents.policies.start import begin_with
 from train_RL_agents.training.stages import training_stages
 
 
@@ -105,7 +106,17 @@ class Learner(abc.ABC):
         return sum(robots[stage] for stage in stages.tolist()) / self.processes.size
 
     def start(self, stages: Tensor) -> None:
-        """Place the first scenarios, of the given stages, int64 [W]."""
+        """Take over the policy to begin with, if any, and place the first scenarios.
+
+        Args:
+            stages: of the scenarios, int64 [W].
+
+        Raises:
+            CheckpointError: there is no such policy.
+            ConfigError: it has other networks, or too few.
+        """
+        if self.config.algorithm.start:
+            begin_with(self.agent, self.config)
         self.env.set_stage(stages)
         self.stepper.reset()
 

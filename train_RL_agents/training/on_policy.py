@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.encoders import Encoder
-from train_RL_agents.agents.networks import DeterministicActor, GaussianActor
 from train_RL_agents.agents.ppo import PPO
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import GradientAverage, Processes
-from train_RL_agents.policies.load import load_policy
 from train_RL_agents.training.learner import Learner
 from train_RL_agents.training.rollout import Rollout, check_rollout_memory
 
@@ -53,17 +49,6 @@ class OnPolicyLearner(Learner):
     @property
     def _encoder(self) -> Encoder:
         return self.agent.policy.encoder
-
-    def start(self, stages: Tensor) -> None:
-        """Take over the actor to begin with, if one is named, and place the first scenarios.
-
-        Raises:
-            CheckpointError: there is no such policy.
-            ConfigError: it has another network.
-        """
-        if self.agent.config.start:
-            take_actor(self.agent, self.agent.config.start, self.config)
-        super().start(stages)
 
     def set_rates(self, epsilon: float, learning_rate_scale: float, beta: float) -> None:
         """Set the scale of the learning rates; the others belong to a replay."""
@@ -129,45 +114,3 @@ class OnPolicyLearner(Learner):
     def load_memory_state(self, state: dict[str, Any]) -> None:
         """Take over a `memory_state`, from any device."""
         self._stored, self._due = self.rollout.load_state_dict(state["rollout"]), state["due"]
-
-
-def take_actor(agent: PPO, path: str, config: TrainConfig) -> None:
-    """Copy the actor of a policy into an agent.
-
-    Args:
-        agent: takes it over, its average too.
-        path: what `load_policy` takes.
-        config: of the agent's run.
-
-    Raises:
-        CheckpointError: there is no such policy.
-        ConfigError: it has no such actor, or of another network; says in what it differs.
-    """
-    start, other = load_policy(path)
-    actor = getattr(start, "actor", None)
-    if not isinstance(actor, DeterministicActor | GaussianActor):
-        raise ConfigError(
-            f"algorithm.start is {path!r}, which holds no actor to train further: give a run, a "
-            "checkpoint or a folder of AC-IQN, DDPG, SAC, DAgger or PPO, no export"
-        )
-    settings = {
-        "task": (other.task, config.task),
-        "stack_k": (other.stack_k, config.stack_k),
-        **{
-            f"algorithm.{name}": (getattr(other.algorithm, name), getattr(config.algorithm, name))
-            for name in ("encoder", "widening", "ego_magnitude", "object_magnitude")
-        },
-    }
-    differ = [f"{key}={theirs}" for key, (theirs, own) in settings.items() if theirs != own]
-    weights, own = actor.mean_weights(), agent.policy.state_dict()
-    same = {name: tensor.shape for name, tensor in weights.items()} == {
-        name: tensor.shape for name, tensor in own.items()
-    }
-    scaled = all(torch.equal(weights[n], own[n]) for n in own if same and "input_scale" in n)
-    if differ or not same or not scaled:
-        raise ConfigError(
-            f"algorithm.start is {path!r}, whose actor is another network: give its settings, "
-            f"{' '.join(differ) or 'with the same observation and magnitudes'}, or another policy"
-        )
-    for network in (agent.policy, agent.actor):
-        network.load_state_dict(weights)

@@ -168,12 +168,12 @@ def test_what_it_cannot_begin_with_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"algorithm.start is .*give its settings, stack_k=2, or"):
         learner(f"algorithm.start={path}")
     path = save_policy(tmp_path / "policy.pt", "DQN", algorithm=relative)
-    with pytest.raises(ConfigError, match=r"algorithm.start is .*no actor to train further"):
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*DQN of which PPO cannot begin"):
         learner(f"algorithm.start={path}")
     path = export_policy(save_policy(tmp_path / "ddpg.pt", "DDPG", algorithm=relative))
-    with pytest.raises(ConfigError, match=r"algorithm.start is .*no export"):
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*unless it is an export"):
         learner(f"algorithm.start={path}")
-    with pytest.raises(ConfigError, match=r"algorithm.start is 'baseline:orca'.*no actor"):
+    with pytest.raises(ConfigError, match=r"algorithm.start is 'baseline:orca'.*no networks"):
         learner("algorithm.start=baseline:orca")
     with pytest.raises(ConfigError, match=r"total_steps is .*4 rounds of 40 decisions of 6 worlds"):
         learner("total_steps=900")

@@ -1,0 +1,94 @@
+"""A training begins with the networks of another one, or says why it cannot."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from marinenav_env.fields import ConfigError
+from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
+from train_RL_agents.policies.start import begin_with
+
+ALONE = [name for name, agent in AGENTS.items() if agent.on_policy or agent.imitates]
+WITH_REPLAY = [name for name in AGENTS if name not in ALONE]
+WITH_CRITICS = ["AC-IQN", "DDPG", "SAC"]
+
+
+def begun(name: str, path: Path, **settings: object) -> Agent:
+    """Return an agent of other fresh weights that has begun with a policy."""
+    torch.manual_seed(1)
+    algorithm = {"start": str(path), **settings.pop("algorithm", {})}
+    config = config_from_plain({"agent": name, "algorithm": algorithm, **settings})
+    agent = build_agent(config, "cpu")
+    begin_with(agent, config)
+    return agent
+
+
+def shipped(path: Path, name: str, *, whole: bool) -> Path:
+    """Make a folder like those of pretrained/ of an untrained agent."""
+    policy = read_policy(save_policy(path.with_suffix(".pt"), name))
+    write_pretrained(path, policy, {}, {"step": 5, "commit": "abc"}, whole=whole)
+    return path
+
+
+def assert_same(agent: Agent, other: Agent) -> None:
+    expected = other.state_dict()
+    assert agent.state_dict().keys() == expected.keys()
+    for name, value in agent.state_dict().items():
+        assert torch.equal(value, expected[name]), name
+
+
+@pytest.mark.parametrize("name", WITH_REPLAY)
+def test_a_checkpoint_gives_all_networks(name, tmp_path):
+    path = save_policy(tmp_path / "policy.pt", name)
+    assert_same(begun(name, path), load_policy(path)[0])
+
+
+@pytest.mark.parametrize("name", WITH_CRITICS)
+def test_a_shipped_policy_gives_all_networks_where_it_has_them(name, tmp_path):
+    path = shipped(tmp_path / "policy", name, whole=True)
+    assert_same(begun(name, path), load_policy(tmp_path / "policy.pt")[0])
+    write_pretrained(path, read_policy(path), {}, {"step": 6, "commit": "abc"})
+    assert not (path / NETWORKS).exists()
+    with pytest.raises(ConfigError, match=rf"algorithm.start is .*{name} cannot .*its {NETWORKS}"):
+        begun(name, path)
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_REPLAY if name not in WITH_CRITICS])
+def test_action_values_are_all_that_a_shipped_policy_needs(name, tmp_path):
+    agent = begun(name, shipped(tmp_path / "policy", name, whole=False))
+    acting = load_policy(tmp_path / "policy.pt")[0].actor.state_dict()
+    for network in ("policy_network", "actor"):
+        for key, value in getattr(agent, network).state_dict().items():
+            assert torch.equal(value, acting[key]), (network, key)
+    targets = [other for other, _ in agent.descent.followers]
+    assert len(targets) == 2
+    for target in targets:
+        assert all(torch.equal(value, acting[key]) for key, value in target.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("start", ["AC-IQN", "DDPG", "SAC", "DAgger", "PPO"])
+def test_an_actor_alone_begins_with_any_actor(name, start, tmp_path):
+    path = shipped(tmp_path / "policy", start, whole=False)
+    agent, (other, _) = begun(name, path), load_policy(path)
+    observation = tuple(torch.rand(4, *shape) for shape in agent.spec.observation.shapes)
+    expected = other.act(observation, mean=True)
+    assert torch.equal(agent.act(observation), expected)
+    torch.testing.assert_close(agent.explore(observation), expected, rtol=0.0, atol=0.05)
+
+
+def test_other_networks_are_refused(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "SAC")
+    with pytest.raises(ConfigError, match=r"the SAC of which DDPG cannot begin with"):
+        begun("DDPG", path)
+    with pytest.raises(ConfigError, match=r"give its settings, stack_k=1 algorithm.widening=1, or"):
+        begun("SAC", path, algorithm={"widening": 2}, stack_k=2)
+    with pytest.raises(ConfigError, match=r"'baseline:orca', which has no networks"):
+        begun("SAC", "baseline:orca")
