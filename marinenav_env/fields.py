@@ -201,29 +201,25 @@ def build(
     """
     if isinstance(values, kind):
         return values
+    place = where or kind.__name__
     presets: Mapping[str, Any] = getattr(kind, "presets", {})
     if isinstance(values, str) and presets:
         values = {"name": values}
     hints = {**{field.name: hint for field, hint in _fields(kind)}, **(concrete or {})}
     names = list(hints)
     if isinstance(values, list | tuple):
-        if len(values) != len(names):
-            raise ConfigError(
-                f"{where or kind.__name__} is {values!r}: give {len(names)} values {names}"
-            )
+        require(len(values) == len(names), place, values, f"give {len(names)} values {names}")
         values = dict(zip(names, values, strict=True))
-    if not isinstance(values, Mapping):
-        raise ConfigError(
-            f"{where or kind.__name__} is {values!r}: give a section with the keys {_listed(names)}"
-        )
+    remedy = f"give a section with the keys {_listed(names)}"
+    require(isinstance(values, Mapping), place, values, remedy)
     for key in values:
         if not isinstance(key, str):
-            raise ConfigError(
-                f"{where or kind.__name__} has the key {key!r}: give names, of {_listed(names)}"
-            )
+            raise ConfigError(f"{place} has the key {key!r}: give names, of {_listed(names)}")
         if key not in names:
-            known = dotted_keys(kind, concrete=concrete)
-            raise ConfigError(_unknown(key, where, known))
+            closest = _join(where, nearest(key, dotted_keys(kind, concrete=concrete)))
+            raise ConfigError(
+                f"unknown setting {_join(where, key)!r}: the nearest valid one is {closest!r}"
+            )
     name = values.get("name", getattr(base, "name", None)) if presets else None
     if name != getattr(base, "name", None) and isinstance(name, str):
         require(name in presets, _join(where, "name"), name, f"choose one of {_listed(presets)}")
@@ -241,7 +237,7 @@ def build(
         message = str(error).removeprefix(f"{kind.__name__}.")
         raise ConfigError(_join(where, message)) from error
     except TypeError as error:
-        raise ConfigError(f"{where or kind.__name__}: {error}") from error
+        raise ConfigError(f"{place}: {error}") from error
 
 
 def _default(field: dataclasses.Field) -> Any:
@@ -269,8 +265,8 @@ def convert(hint: Any, value: Any, *, where: str, base: Any = None) -> Any:
         if not isinstance(value, list | tuple):
             value = [value]
         if arguments[-1] is not Ellipsis:
-            if len(value) != len(arguments):
-                raise ConfigError(f"{where} is {value!r}: give {len(arguments)} values")
+            count = len(arguments)
+            require(len(value) == count, where, value, f"give {count} values")
             kinds = arguments
         else:
             kinds = arguments[:1] * len(value)
@@ -337,11 +333,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(entry) for entry in value]
     return value
-
-
-def _unknown(key: str, where: str, known: list[str]) -> str:
-    closest = _join(where, nearest(key, known))
-    return f"unknown setting {_join(where, key)!r}: the nearest valid one is {closest!r}"
 
 
 def _join(where: str, name: str) -> str:

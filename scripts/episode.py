@@ -15,9 +15,10 @@ from dataclasses import asdict
 import torch
 
 from marinenav_env.episodes.compare import QUANTITIES, Deviations
-from marinenav_env.episodes.convert import check_first_task, tracks_of
+from marinenav_env.episodes.config import check_first_task
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import check
+from marinenav_env.episodes.tracks import tracks_of
 from scripts.episodes.plot import PLOT, define_plot, plot
 from scripts.episodes.record import RECORD, define_record, record
 from train_RL_agents.commands.options import split_settings

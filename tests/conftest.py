@@ -29,10 +29,6 @@ SLOW_TESTS = {
     "train_RL_agents/policies/test_planner_cpp.py": "",
     "marinenav_env/kernel/test_core.py": "",
     "train_RL_agents/training/test_fake_gpu.py": "",
-    "train_RL_agents/test_train.py": (
-        "test_a_finished test_a_resumed test_a_setting test_a_signal test_a_sweep "
-        "test_command_line_from test_sweep test_tensorboard"
-    ),
     "train_RL_agents/device/test_distributed.py": (
         "test_a_dying test_a_signal test_averages test_two"
     ),
@@ -40,6 +36,8 @@ SLOW_TESTS = {
         "TestCommandLine::test_every_task TestCommandLine::test_record "
         "TestPolicies::test_what_cannot"
     ),
+    "train_RL_agents/test_train_tensorboard.py": "test_a_resumed test_a_setting test_tensorboard",
+    "train_RL_agents/test_train.py": "test_a_signal test_a_sweep test_command_line_from test_sweep",
     "test_goldens.py": "test_trained",
     "train_RL_agents/run/test_resume.py": "",
     "train_RL_agents/policies/test_export.py": "test_the_published_planner",
@@ -48,7 +46,9 @@ SLOW_TESTS = {
     "train_RL_agents/policies/shield/test_promises.py": "test_a_million",
     "train_RL_agents/agents/test_adding_an_agent.py": "",
     "scripts/checks/test_fuzz.py": "test_a_short_form test_every_way",
-    "scripts/checks/test_gpu_check.py": "test_what_is_needed test_what_no_time",
+    "train_RL_agents/test_train_resume.py": "test_a_finished test_a_sweep",
+    "scripts/checks/test_gpu_check.py": "test_what_no_time",
+    "scripts/checks/test_gpu_plan.py": "test_what_is_needed",
     "scripts/checks/test_kill_check.py": "test_kills",
     "train_RL_agents/run/test_ending.py": "test_a_run_lives test_a_run_outlives",
     "marinenav_env/test_adding_to_the_core.py": "test_names test_the_punt test_the_tow",

@@ -9,8 +9,8 @@ import math
 import pytest
 import torch
 
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from tests.conftest import ROOT, load_file
 from tests.train_RL_agents.policy_samples import EPISODES, OUTPUTS, export_policy, save_policy
 from train_RL_agents.agents.shield_settings import ShieldConfig

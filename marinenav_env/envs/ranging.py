@@ -12,18 +12,17 @@ import numpy as np
 
 from marinenav_env.config import RewardConfig, ThrustTaskConfig
 from marinenav_env.envs.icra2024 import ReachGoalConfig
-from marinenav_env.envs.marine import SENSOR_ADDED, MarineNavEnv
-from marinenav_env.envs.observation import RayObservation
-from marinenav_env.envs.scenes import AnyStage, stage_tables
-from marinenav_env.envs.spec import (
+from marinenav_env.envs.marine import (
     BODY_FRAME,
-    EnvSpec,
-    Features,
-    RaySpec,
+    SENSOR_ADDED,
+    MarineNavEnv,
     ego_features,
     speed_magnitude,
     thrust_actions,
 )
+from marinenav_env.envs.observation import RayObservation
+from marinenav_env.envs.scenes import AnyStage, stage_tables
+from marinenav_env.envs.spec import EnvSpec, Features, RaySpec
 from marinenav_env.envs.state import Slots
 from marinenav_env.faults import SensorFaultConfig
 from marinenav_env.fields import setting

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from marinenav_env.episodes.checks import TOO_LONG
-from marinenav_env.episodes.convert import STATE_FIELDS, reach_goal, tracks_of
 from marinenav_env.episodes.format import Episode
+from marinenav_env.episodes.tracks import STATE_FIELDS, reach_goal, tracks_of
 from marinenav_env.tracks import Tracks
 
 POSE = slice(0, 2)

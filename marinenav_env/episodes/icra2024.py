@@ -13,18 +13,17 @@ from marinenav_env.config import EpisodeConfig
 from marinenav_env.envs.icra2024 import Icra2024Config
 from marinenav_env.episodes.checks import TOO_LONG, Check
 from marinenav_env.episodes.compare import Deviations, Tolerance, angle_between
-from marinenav_env.episodes.convert import (
+from marinenav_env.episodes.config import (
     built,
     check_replayed,
     env_section,
     parameters_of,
-    reach_goal,
     robots_section,
-    states_of,
 )
 from marinenav_env.episodes.ends import Ends
 from marinenav_env.episodes.format import Episode
 from marinenav_env.episodes.icra2024_format import ENV, HISTORIES, PERCEPTION, ROBOTS, TRAJECTORY
+from marinenav_env.episodes.tracks import reach_goal, states_of
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Tracks
 

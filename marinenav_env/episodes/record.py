@@ -13,16 +13,12 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.icra2024 import Icra2024Config
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.spec import tuple_like
-from marinenav_env.episodes.convert import (
-    STATE_FIELDS,
-    check_recordable,
-    reach_goal,
-    sections_of,
-)
+from marinenav_env.episodes.config import check_recordable, sections_of
 from marinenav_env.episodes.ends import Ends
 from marinenav_env.episodes.format import START_COLUMNS, Episode
 from marinenav_env.episodes.icra2024 import check_icra2024_recordable, icra2024_data
 from marinenav_env.episodes.schema import MISSIONS
+from marinenav_env.episodes.tracks import STATE_FIELDS, reach_goal
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Policy, Tracks, record_tracks
 

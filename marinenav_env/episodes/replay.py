@@ -23,14 +23,7 @@ from marinenav_env.episodes.compare import (
     Deviations,
     compare,
 )
-from marinenav_env.episodes.convert import (
-    STATE_FIELDS,
-    actions_of,
-    config_of,
-    objects_of,
-    reach_goal,
-    states_of,
-)
+from marinenav_env.episodes.config import config_of
 from marinenav_env.episodes.format import Episode
 from marinenav_env.episodes.icra2024 import (
     ICRA2024_RUN_THROUGH,
@@ -38,6 +31,13 @@ from marinenav_env.episodes.icra2024 import (
     icra2024_config_of,
 )
 from marinenav_env.episodes.icra2024_format import TRAJECTORY
+from marinenav_env.episodes.tracks import (
+    STATE_FIELDS,
+    actions_of,
+    objects_of,
+    reach_goal,
+    states_of,
+)
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Tracks, place_worlds, record_tracks
 

@@ -18,8 +18,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from marinenav_env.envs.base import KernelEnv
+from scripts.bench.case import Case
 from scripts.bench.machine import Peaks
-from scripts.bench.modes import Case, Simulation, chooser_of
+from scripts.bench.simulation import Simulation, chooser_of
 
 BOOKS = ("stats", "outcome")
 """Tensors of the state that change at the end of an episode alone."""

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from scripts.bench.case import Case
 from scripts.bench.machine import release_memory
-from scripts.bench.modes import NO_RESET_DECISIONS, Case, Simulation
+from scripts.bench.simulation import NO_RESET_DECISIONS, Simulation
 from scripts.bench.training import TRIAL, Training
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
 

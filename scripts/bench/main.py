@@ -23,18 +23,14 @@ from tqdm import tqdm
 from marinenav_env.envs.checks import check_device
 from marinenav_env.files import write_json
 from scripts.bench.bounds import bound_of, products_of, work_of
+from scripts.bench.case import Case, describe
 from scripts.bench.kernels import measure_kernels
 from scripts.bench.machine import (
     matmul_flops_per_s,
     measure_peaks,
     record_head,
 )
-from scripts.bench.modes import (
-    Case,
-    compare_reset_skipping,
-    describe,
-    measure_simulator,
-)
+from scripts.bench.modes import compare_reset_skipping, measure_simulator
 from scripts.bench.options import efforts, parse
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_training

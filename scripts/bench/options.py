@@ -9,8 +9,8 @@ from pathlib import Path
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.kernel import ops
+from scripts.bench.case import RESETS, Effort
 from scripts.bench.disturbances import DISTURBANCES, env_of, fitting_disturbances
-from scripts.bench.modes import RESETS, Effort
 from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.commands.options import split_settings
 from train_RL_agents.commands.parser import Parser

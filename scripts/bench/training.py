@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from scripts.bench.case import Case, Effort
 from scripts.bench.machine import Laps, Memory, format_name, release_memory, timed
-from scripts.bench.modes import Case, Effort, Repeat, row_of, stagger
+from scripts.bench.modes import row_of
+from scripts.bench.simulation import Repeat, stagger
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
 from train_RL_agents.training.replay_learner import UPDATES_IN_A_GRAPH

@@ -33,8 +33,7 @@ CUDA_TESTS = (
     "tests/test_build.py",
     "tests/marinenav_env",
     "tests/train_RL_agents/training/test_learner.py",
-    "tests/train_RL_agents/replay/test_sum_tree.py",
-    "tests/train_RL_agents/replay/test_buffer.py",
+    "tests/train_RL_agents/replay",
     "tests/train_RL_agents/run/test_resume.py",
     "tests/train_RL_agents/training/test_trainer.py",
 )

@@ -141,7 +141,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("p.episode.stop_on_end > T(0)", "p.episode.stop_on_end > T(1)"),
         ("both(acted, negate(is_set(status, kAlive)))", "negate(is_set(status, kAlive))"),
     ),
-    (CORE + "kernel/lane.h", ("marinenav_env/envs/test_determinism.py",)): (
+    (CORE + "kernel/unravel.h", ("marinenav_env/envs/test_determinism.py",)): (
         ("i / 4 * 4 + i % 4 / 2", "i / 4 * 4"),
         ("to + i * N + k", "to + i * N"),
     ),
@@ -234,6 +234,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
             "train_RL_agents/agents/test_algorithms.py",
             "train_RL_agents/training/test_on_policy.py",
             "train_RL_agents/agents/test_agents.py",
+            "train_RL_agents/agents/test_descent.py",
         ),
     ): (
         ("self.settled * gain.mean()", "gain.mean()"),
@@ -254,12 +255,12 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("acted = self.acted.to(self.advantage.dtype)", "acted = torch.ones_like(self.advantage)"),
         ("(share * self.last[-1]).long() + 1", "(share * self.last[-1]).long()"),
     ),
-    ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_agents.py",)): (
+    ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_descent.py",)): (
         (".clamp(max=1.0)", ".clamp(min=0.0)"),
         ("follow, lead, share", "follow, lead, 1.0"),
         ('self._rates[group["name"]] * scale', 'self._rates[group["name"]] * 1.0'),
     ),
-    ("train_RL_agents/agents/base.py", ("train_RL_agents/agents/test_agents.py",)): (
+    ("train_RL_agents/agents/base.py", ("train_RL_agents/agents/test_descent.py",)): (
         ("self.average, config.acting_average", "self.average, config.polyak"),
     ),
     (
@@ -282,7 +283,14 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("0.5 * self.action_noise", "self.action_noise"),
         ("< self.epsilon", "> self.epsilon"),
     ),
-    ("train_RL_agents/replay/buffer.py", ("train_RL_agents/replay/test_buffer.py",)): (
+    (
+        "train_RL_agents/replay/buffer.py",
+        (
+            "train_RL_agents/replay/test_n_step.py",
+            "train_RL_agents/replay/test_sampling.py",
+            "train_RL_agents/replay/test_buffer.py",
+        ),
+    ): (
         ("(self.position - 1 - row) % self.rows", "(self.position - row) % self.rows"),
         ("member.cumprod(1).bool()", "member"),
         (" * ~terminated", ""),
@@ -334,7 +342,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("not deviation <= form.tolerance", "False"),
     ),
     (
-        "train_RL_agents/evaluation/encounters.py",
+        "train_RL_agents/evaluation/geometry.py",
         (
             "train_RL_agents/evaluation/test_encounters.py",
             "train_RL_agents/evaluation/test_safety.py",
@@ -342,6 +350,14 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ): (
         ("tcpa.clamp(min=0.0)", "tcpa"),
         (".neg_().clamp_(0.0, 1.0)", ".neg_().clamp_(0.0)"),
+    ),
+    (
+        "train_RL_agents/evaluation/encounters.py",
+        (
+            "train_RL_agents/evaluation/test_encounters.py",
+            "train_RL_agents/evaluation/test_safety.py",
+        ),
+    ): (
         ("receding[1:] & receding[:-1]", "receding[1:]"),
         ("right >= -left", "right >= left"),
     ),

@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import task_of_episode
-from marinenav_env.render.figures import plot_scene, plot_scenes, save_figure, save_video
+from marinenav_env.episodes.tracks import tracks_of
+from marinenav_env.render.figures import plot_scene, plot_scenes, save_figure
 from marinenav_env.render.geometry import Scene, scenes_of
+from marinenav_env.render.video import save_video
 from marinenav_env.tracks import record_tracks
 from scripts.episodes.record import adapted, add_policy_options
 from scripts.plot_training import FIGURES, check_output

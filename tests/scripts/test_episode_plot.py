@@ -9,7 +9,7 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from marinenav_env.render import figures
+from marinenav_env.render import video
 from scripts import episode as program
 from scripts.episodes import plot
 from tests.marinenav_env.rollouts import EPISODES
@@ -101,7 +101,7 @@ def test_a_failed_video_leaves_the_old_one(short, tmp_path, monkeypatch):
         yield np.zeros((64, 64, 3), dtype=np.uint8)
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(figures, "video_frames", frames)
+    monkeypatch.setattr(video, "video_frames", frames)
     output = tmp_path / "video.mp4"
     output.write_text("old")
     with pytest.raises(RuntimeError, match="on purpose"):

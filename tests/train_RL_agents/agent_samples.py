@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.marine import marine_spec
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.spec import (
     ActionSpec,
@@ -17,7 +18,6 @@ from marinenav_env.envs.spec import (
     ObservationSpec,
     ObservationTensors,
     TwoListSpec,
-    marine_spec,
 )
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
@@ -72,6 +72,11 @@ def without_scale(network: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return a network's parameters as the published files hold them."""
     state = network.state_dict()
     return {name: value for name, value in state.items() if "input_scale" not in name}
+
+
+def parameters(agent: Agent) -> dict[str, torch.Tensor]:
+    """Return copies of an agent's parameters, by name."""
+    return {name: value.clone() for name, value in agent.named_parameters()}
 
 
 def random_fresh_batch(agent: Agent, size: int) -> FreshBatch:

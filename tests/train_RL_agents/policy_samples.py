@@ -9,13 +9,13 @@ from typing import Any
 import torch
 
 from marinenav_env.envs.observation import Observation
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.fields import plain
 from tests.marinenav_env.rollouts import EPISODES
 from train_RL_agents import evaluate, export
 from train_RL_agents.config.build import build_agent
-from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.policies.formats import FORMATS
 from train_RL_agents.run import checkpoint
 

@@ -10,7 +10,8 @@ from marinenav_env.kernel import ops
 from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import SHORT
 from train_RL_agents import evaluate, export, train
-from train_RL_agents.config.files import config_from_plain, load_config
+from train_RL_agents.config.files import load_config
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.episodes import Evaluation, evaluation_config
 from train_RL_agents.evaluation.results import ReturnResult, Returns, StageResult

@@ -11,7 +11,8 @@ from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import TINY
 from train_RL_agents import evaluate, train
 from train_RL_agents.config.build import build_agent
-from train_RL_agents.config.files import config_from_plain, load_config
+from train_RL_agents.config.files import load_config
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.episodes import evaluation_config
 from train_RL_agents.policies.load import load_policy

@@ -3,7 +3,6 @@
 import gc
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,21 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from marinenav_env.kernel import memory
 from tests.conftest import wait_for
 from tests.preloaded import ALONE
-from tests.train_RL_agents.short_runs import (
-    ONE_STAGE,
-    SHORT,
-    TINY,
-    command,
-    environment,
-    every_decision,
-)
+from tests.train_RL_agents.short_runs import ONE_STAGE, SHORT, TINY, command, environment
 from train_RL_agents import train
-from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands import one_run, training
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import ProcessLostError
@@ -35,9 +25,6 @@ from train_RL_agents.run import checkpoint
 from train_RL_agents.training.counters import DivergedRunError
 from train_RL_agents.training.interruption import Interruption
 from train_RL_agents.training.trainer import TorchRLTrainer
-
-LEARNS = [*SHORT, "total_steps=60", "updates.warmup_transitions=16", "env.episode.max_steps=5"]
-"""The shortest run in which episodes end and updates are done."""
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 
@@ -80,49 +67,6 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
     newest = checkpoint.newest(tmp_path)
     assert str(newest) in messages
     assert checkpoint.load(newest)["step"] > 0
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_tensorboard_shows_at_most_25_tags(tmp_path, agent):
-    """With updates, the evaluations of six stages, and the texts and the figure of the run."""
-    settings = [*LEARNS, *every_decision(agent)]
-    assert train.main(["--output", str(tmp_path), "--agent", agent, *settings]) == 0
-    events = EventAccumulator(str(tmp_path))
-    tags = events.Reload().Tags()
-    assert tags["images"] == ["trajectories"]
-    assert sorted(tags["tensors"]) == ["command/text_summary", "configuration/text_summary"]
-    losses = [tag for tag in tags["scalars"] if tag.endswith("_loss")]
-    stages = [tag for tag in tags["scalars"] if re.match(r"evaluation_.*/success", tag)]
-    assert losses
-    assert len(stages) == 6
-    assert {"train/success", "train/episode_return", "evaluation/success"} < set(tags["scalars"])
-    assert sum(len(tags[kind]) for kind in ("scalars", "histograms", "images", "tensors")) <= 25
-    (shown,) = events.Tensors("configuration/text_summary")[0].tensor_proto.string_val
-    assert f"agent: {agent}".encode() in shown
-
-
-def test_a_resumed_run_shows_its_figure_once(tmp_path):
-    assert train.main(["--output", str(tmp_path), *LEARNS, ONE_STAGE]) == 0
-    start = tmp_path / "checkpoints" / "step_000000000000.pt"
-    assert train.main(["--resume", str(start)]) == 0
-    events = EventAccumulator(str(tmp_path)).Reload()
-    assert [image.step for image in events.Images("trajectories")] == [60]
-    assert [scalar.step for scalar in events.Scalars("train/epsilon")] == [60]
-
-
-def test_tensorboard_shows_all_that_is_asked_for(tmp_path):
-    assert train.main(["--output", str(tmp_path), *LEARNS, "log.tensorboard=all"]) == 0
-    tags = EventAccumulator(str(tmp_path)).Reload().Tags()
-    assert len(tags["scalars"]) > 200
-    assert "train/return_distribution/histogram" in tags["histograms"]
-
-
-@pytest.mark.parametrize(
-    "override", ["env.colregs.margin=2", "env.vessel.max_thrust_rate=500", "stack_k=2"]
-)
-def test_a_setting_that_episode_files_lack_has_its_figure(tmp_path, override):
-    assert train.main(["--output", str(tmp_path), *TINY, override]) == 0
-    assert (tmp_path / "trajectories.png").stat().st_size > 0
 
 
 def test_sweep_of_seeds_joins_their_curves(tmp_path, capsys):
@@ -211,13 +155,6 @@ def test_records_without_a_checkpoint_are_kept(tmp_path, refused):
     assert (tmp_path / "metrics.jsonl").stat().st_size > 0
 
 
-def test_a_folder_with_checkpoints_of_another_run_is_refused(tmp_path, finished, refused):
-    shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
-    before = sorted(path.name for path in tmp_path.rglob("*"))
-    refused(train.main, ["--output", str(tmp_path), *TINY], "which holds a run")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == before
-
-
 def test_a_process_lost_before_the_first_checkpoint(tmp_path, monkeypatch, capsys):
     def lost(*_):
         raise ProcessLostError("process 0 of 2 lost contact")
@@ -234,92 +171,6 @@ def test_a_run_with_one_evaluation_says_so():
     )
     assert one_run.note_on_curve(long) is None
     assert "evaluation.interval_steps is 600, so this run of 600" in one_run.note_on_curve(short)
-
-
-@pytest.mark.parametrize(
-    "option",
-    [["--seed", "9"], ["--output", "other"], ["--agent", "DQN"], ["worlds=5", "threads=1"]],
-)
-def test_resume_refuses_options_by_name(refused, option):
-    refused(train.parse, ["--resume", "run", *option], f"--resume takes no {option[0]}:", status=2)
-
-
-def test_resume_takes_the_threads_of_the_machine(tmp_path, finished, monkeypatch, refused):
-    folder, taken = shutil.copytree(finished, tmp_path / "run"), []
-    (folder / "evaluation.json").unlink()
-    monkeypatch.setattr(training, "train_one", lambda config, *_: taken.append(config))
-    assert train.main(["--resume", str(folder), "threads=1"]) == 0
-    assert (taken[0].threads, taken[0].worlds) == (1, 6)
-    refused(train.main, ["--resume", str(folder), "threads=few"], "threads is 'few'")
-
-
-@pytest.mark.parametrize("sweep", [False, True])
-def test_a_finished_run_is_trained_longer(tmp_path, sweep, capsys):
-    """On request only, and once."""
-    start = ["--output", str(tmp_path), *TINY, *(["--seed", "4", "5"] if sweep else [])]
-    folders = [tmp_path / "seed_4", tmp_path / "seed_5"] if sweep else [tmp_path]
-
-    def trained():
-        files = [(folder / "metrics.jsonl", folder / "evaluation.json") for folder in folders]
-        steps = {checkpoint.load(checkpoint.newest(folder))["step"] for folder in folders}
-        return steps, [file.stat().st_mtime_ns for pair in files for file in pair]
-
-    assert train.main(start) == 0
-    steps, before = trained()
-    assert steps == {12}
-    assert train.main(["--resume", str(tmp_path)]) == 0
-    assert trained() == ({12}, before)
-    for _ in range(2):
-        assert train.main(["--resume", str(tmp_path), "total_steps=36"]) == 0
-    steps, after = trained()
-    assert steps == {36}
-    assert len({*before, *after}) == 4 * len(folders)
-    assert train.main(["--resume", str(tmp_path), "total_steps=36"]) == 0
-    assert trained() == ({36}, after)
-    assert capsys.readouterr().out.count("complete already") == (0 if sweep else 3)
-
-
-def test_a_sweep_keeps_the_length_that_it_was_given_last(tmp_path, monkeypatch):
-    """Also where it is interrupted before a seed has saved at the new one."""
-    assert train.main(["--output", str(tmp_path), *TINY, "--seed", "4", "5"]) == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(TorchRLTrainer, "train", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train.main(["--resume", str(tmp_path), "total_steps=36", "threads=1"])
-    assert train.main(["--resume", str(tmp_path)]) == 0
-    steps = [checkpoint.load(checkpoint.newest(tmp_path / f"seed_{n}"))["step"] for n in (4, 5)]
-    assert steps == [36, 36]
-
-
-def test_a_longer_run_takes_the_stages_of_its_length(tmp_path, monkeypatch):
-    start = ["--output", str(tmp_path), *TINY, "curriculum.mode=sequential"]
-    assert train.main(start) == 0
-    found = []
-    monkeypatch.setattr(
-        TorchRLTrainer,
-        "train",
-        lambda run, *_: found.append(run.learner.env.state.world_field("next_stage")[:6].unique()),
-    )
-    assert train.main(["--resume", str(tmp_path), "total_steps=72"]) == 0
-    assert [stages.tolist() for stages in found] == [[1]]
-
-
-def test_a_run_under_way_is_not_made_shorter_than_it_is(tmp_path, finished, capsys, refused):
-    folder = shutil.copytree(finished, tmp_path / "run")
-    (folder / "evaluation.json").unlink()
-    command = ["--resume", str(folder), "total_steps=300"]
-    refused(train.main, command, "total_steps is 300: the run has 600 already; give more")
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_no_compile_turns_the_graphs_off(tmp_path, finished, monkeypatch, begun):
-    folder, taken = shutil.copytree(finished, tmp_path / "run"), []
-    (folder / "evaluation.json").unlink()
-    monkeypatch.setattr(training, "train_one", lambda config, *_: taken.append(config.compile))
-    where = ["--resume", str(folder)] if begun else ["--output", str(tmp_path / "new")]
-    assert train.main(where) == 0
-    assert train.main([*where, "--no-compile"]) == 0
-    assert taken == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, build, plain
-from train_RL_agents.config.files import check_of_task, read_overrides
+from train_RL_agents.config.files import read_overrides
+from train_RL_agents.config.plain import check_of_task
 from train_RL_agents.config.schema import TrainConfig
 
 SETTING = re.compile(r"env\.[\w.]+=.*", re.DOTALL)

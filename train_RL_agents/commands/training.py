@@ -12,7 +12,8 @@ from pathlib import Path
 from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.commands.one_run import train_one
 from train_RL_agents.commands.options import world_settings
-from train_RL_agents.config.files import config_of_file, load_config, task_named, with_overrides
+from train_RL_agents.config.files import load_config, task_named, with_overrides
+from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.memory import return_freed_memory

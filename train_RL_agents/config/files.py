@@ -14,16 +14,14 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.fields import ConfigError, build, convert, dotted_keys, plain, require
+from marinenav_env.fields import ConfigError, convert, plain
 from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
+from train_RL_agents.config.plain import check_names, config_from_plain, with_present_keys
 from train_RL_agents.config.published import PublishedSettings, from_published
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
-
-KEYS_BEFORE = {"updates": {"replay_ratio": "samples_per_insert"}, "stages": {"cores": "vortices"}}
-"""By section, the keys of older versions, which files and command lines may still have."""
 
 KEYS_OF_A_RUN = (
     *("agent", "seed", "device", "threads", "total_steps", "worlds", "stack_k", "env"),
@@ -93,7 +91,7 @@ def task_named(
     """
     layers = [*_named_layers(preset, path).values(), read_overrides(overrides)]
     name = task or _last(layers, "task", TrainConfig.task)
-    _check_names(TrainConfig.agent, name)
+    check_names(TrainConfig.agent, name)
     return name
 
 
@@ -113,7 +111,7 @@ def _merged(
     """Return what `load_config` does, of what the files and the command line hold."""
     name = agent or _last(layers, "agent", TrainConfig.agent)
     task = task or _last(layers, "task", TrainConfig.task)
-    _check_names(name, task)
+    check_names(name, task)
     published = any(isinstance(layer, PublishedSettings) for layer in layers)
     base = [] if published or any(map(_is_complete, layers)) else _task_layers(task, name)
     # Of an algorithm that was not published there is no other setting than the project's.
@@ -159,59 +157,6 @@ def _check_alone(where: str, values: dict[str, Any], agent: str | None, task: st
         raise ConfigError(f"{where}: {error}") from error
 
 
-def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
-    """Build a `TrainConfig` from nested dictionaries, as `fields.plain` gives them.
-
-    Raises:
-        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
-    """
-    values = with_present_keys(values)
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"the settings are {reprlib.repr(values)}: give keys with their values")
-    name = values.get("agent", TrainConfig.agent)
-    task = values.get("task", TrainConfig.task)
-    _check_names(name, task)
-    check_of_task(values.get("env"), task)
-    concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
-    try:
-        base = TrainConfig(task=task, agent=name)
-    except ConfigError as error:
-        raise ConfigError(str(error).removeprefix("TrainConfig.")) from error
-    return build(TrainConfig, values, concrete=concrete, base=base)
-
-
-def check_of_task(values: Any, task: str, within: str = "") -> None:
-    """Check that no key below `env`, at any depth, is one of other tasks alone.
-
-    Raises:
-        ConfigError: names the tasks that have it.
-    """
-    known = dotted_keys(TASKS[task].config_type)
-    for key, value in values.items() if isinstance(values, Mapping) else ():
-        dotted = f"{within}{key}"
-        if dotted in known:
-            check_of_task(value, task, f"{dotted}.")
-            continue
-        having = [name for name, kind in TASKS.items() if dotted in dotted_keys(kind.config_type)]
-        if having:
-            raise ConfigError(
-                f"env.{dotted} is a setting of {' and '.join(having)}, and the task is {task}: "
-                "give another --task, or leave it out"
-            )
-
-
-def config_of_file(values: Any, path: Path) -> TrainConfig:
-    """Build a `TrainConfig` from what a file holds.
-
-    Raises:
-        ConfigError: as `config_from_plain`; the message names the file too.
-    """
-    try:
-        return config_from_plain(values)
-    except ConfigError as error:
-        raise ConfigError(f"{path} holds settings of no use: {error}") from error
-
-
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
     """Return the settings with those of the top level changed by ``key=value``.
 
@@ -219,25 +164,6 @@ def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
     return config_from_plain({**plain(config), **read_overrides(overrides)})
-
-
-def with_present_keys(values: Any, section: str = "") -> Any:
-    """Return nested settings with the keys of older versions under their names of today."""
-    if isinstance(values, Mapping):
-        before = KEYS_BEFORE.get(section, {})
-        return {
-            before.get(key, key): with_present_keys(value, str(key))
-            for key, value in values.items()
-        }
-    if isinstance(values, list | tuple):
-        return [with_present_keys(value, section) for value in values]
-    return values
-
-
-def _check_names(agent: Any, task: Any) -> None:
-    for key, name, known in (("agent", agent, AGENTS), ("task", task, TASKS)):
-        there = isinstance(name, str) and name in known
-        require(there, key, name, f"choose one of {', '.join(known)}")
 
 
 def _last(layers: Sequence[Mapping[str, Any]], key: str, default: Any) -> Any:

@@ -7,19 +7,16 @@ schedule counts in steps, none in wall-clock time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from marinenav_env.config import TaskConfig
-from marinenav_env.envs.make import TASKS, VESSEL_TASKS
+from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, build, require, setting
 from marinenav_env.kernel import ops
-from train_RL_agents.agents.ppo import PPOConfig
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.agents.settings import CHOICE, MEASURED, PUBLISHED, AgentConfig
-
-MOST_UPDATES = 100_000
-"""Updates after one decision of all worlds."""
+from train_RL_agents.config.checks import check_larger_hulls, check_replay, check_rounds
 
 
 @dataclass(frozen=True)
@@ -263,74 +260,15 @@ class TrainConfig(Settings):
         given, remedy = type(self.env).__name__, f"give a {kind.__name__} to {self.task}"
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
         self._check_actions()
-        larger = {name: getattr(self.curriculum, name) for name in ("hull_margin", "fringe")}
-        for name, metres in larger.items():
-            self.require(
-                not metres or self.task in VESSEL_TASKS,
-                f"curriculum.{name}",
-                f"{self.task} has no vessels; give 0",
-            )
-        if any(larger.values()):
-            margin, fringe = larger.values()
-            self.require(
-                not (fringe and self.env.reward.fringe),
-                "env.reward.fringe",
-                f"curriculum.fringe {fringe:g} takes its place while collecting; give one",
-            )
-            needed = 2.0 * (self.env.vessel.radius + margin) + fringe
-            self.require(
-                self.env.scenario.clear_radius >= needed,
-                "curriculum.fringe" if fringe else "curriculum.hull_margin",
-                f"robots would start inside each other while collecting, with hulls {margin:g} m "
-                f"and a fringe {fringe:g} m larger; lower them, or give "
-                f"env.scenario.clear_radius {needed:.2f} or more",
-            )
+        check_larger_hulls(self)
         if AGENTS[self.agent].on_policy:
-            self._check_rounds()
+            check_rounds(self)
         else:
-            self._check_replay()
+            check_replay(self)
         self.require(
             self.total_steps >= self.worlds,
             "total_steps",
             f"one decision of {self.worlds} worlds takes more; raise total_steps or lower worlds",
-        )
-
-    def _check_replay(self) -> None:
-        """Refuse sizes that leave nothing to draw from a replay."""
-        self.require(
-            self.updates.warmup_transitions <= self.replay.capacity,
-            "updates.warmup_transitions",
-            f"lower it, or raise replay.capacity {self.replay.capacity}, which is less",
-        )
-        self.require(
-            self.updates.batch_size <= self.replay.capacity,
-            "updates.batch_size",
-            f"lower it, or raise replay.capacity {self.replay.capacity}, which is less",
-        )
-        self._check_updates(1)
-
-    def _check_rounds(self) -> None:
-        """Refuse a run that ends before its actor has learned from a round of decisions."""
-        settings = cast("PPOConfig", self.algorithm)
-        turns, rounds = settings.turns, settings.settling_rounds + 1
-        self._check_updates(turns)
-        self.require(
-            self.total_steps >= self.worlds * turns * rounds,
-            "total_steps",
-            f"{rounds} rounds of {turns} decisions of {self.worlds} worlds take more, and before "
-            "that the actor learns nothing; raise it, or lower worlds, algorithm.turns or "
-            "algorithm.settling_rounds",
-        )
-
-    def _check_updates(self, decisions: int) -> None:
-        """Refuse more updates than a run should do before it can be stopped."""
-        robots = self.worlds * max(stage.robots for stage in self.curriculum.stages)
-        updates = decisions * self.updates.samples_per_insert * robots / self.updates.batch_size
-        self.require(
-            updates <= MOST_UPDATES,
-            "updates.samples_per_insert",
-            f"{decisions} decisions of {self.worlds} worlds would take {updates:.0f} updates at "
-            f"once, and only then a run can be stopped; lower it to at most {MOST_UPDATES} updates",
         )
 
     def _check_actions(self) -> None:

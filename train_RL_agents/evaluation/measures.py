@@ -9,14 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from train_RL_agents.evaluation.encounters import (
-    Columns,
-    Pairs,
-    find_encounters,
-    least_squared_distance,
-    length,
-    pairs_of,
-)
+from train_RL_agents.evaluation.encounters import Columns, find_encounters
+from train_RL_agents.evaluation.geometry import Pairs, least_squared_distance, length, pairs_of
 from train_RL_agents.evaluation.motion import Motion, sizes_of
 from train_RL_agents.evaluation.score import V1, Score
 

@@ -9,7 +9,7 @@ import torch
 from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
-from train_RL_agents.config.files import config_of_file
+from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline

@@ -20,7 +20,7 @@ from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import parse_json, read_parsed, write_atomically
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
-from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
 

@@ -18,7 +18,7 @@ from marinenav_env.fields import ConfigError
 from marinenav_env.files import parse_json
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
-from train_RL_agents.config.files import config_of_file
+from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.interface import call, call_inputs
 from train_RL_agents.policies.seal import checksum

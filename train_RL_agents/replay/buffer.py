@@ -12,9 +12,7 @@ ring, where the window is shorter and bootstraps from that row's next observatio
 
 Next observations are stored whole. They equal the next row's observation except where a world was
 reset or the ring ends, but a truncated robot needs its terminal observation, and there can be any
-number of those in a row; leaving them out would save 148 of the 319 bytes of a transition (with the
-standard observation of 37 numbers: 2 x 148 for observations, 8 for a continuous action, 4 for the
-reward, 3 for flags, 8 for the weight) and cost a second lookup with two special cases.
+number of those in a row; to leave them out would cost a second lookup with two special cases.
 """
 
 from __future__ import annotations
@@ -28,12 +26,7 @@ from torch import Tensor
 from marinenav_env.envs.spec import ObservationTensors, tuple_like
 from marinenav_env.kernel import ops
 from train_RL_agents.agents.batch import Batch
-from train_RL_agents.replay.layout import (
-    ReplayConfig,
-    TransitionLayout,
-    check_memory,
-    ring_rows,
-)
+from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout, check_memory, ring_rows
 from train_RL_agents.replay.sum_tree import (
     LARGEST_WEIGHT,
     UNIT,

@@ -3,6 +3,7 @@
 // starts (that boundary is the only barrier), in any order.
 #pragma once
 
+#include "kernel/unravel.h"
 #include "kernel/views.h"
 #include "kernel/worlds.h"
 

@@ -1,7 +1,10 @@
 // The operator that asks an environment how its water flows, for figures and flow fields.
 #pragma once
 
-#include "kernel/binding.h"
+#include <c10/core/DeviceGuard.h>
+
+#include "kernel/arguments.h"
+#include "kernel/env_list.h"
 #include "marine/vec2.h"
 
 namespace marinenav {

@@ -28,7 +28,8 @@ from scripts.checks.fuzzing.outcomes import ACCEPTED, ERROR, SILENT, UNCLEAR, Ou
 from scripts.checks.fuzzing.values import JUNK, SCALAR, TEXT, leaves, settings_of, value_for
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config.files import config_from_plain, load_config
+from train_RL_agents.config.files import load_config
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.config.published import PUBLISHED_KEYS
 from train_RL_agents.config.schema import TrainConfig
 

@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
-from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.plain import config_from_plain
 
 ODD = (
     *(10**400, -(10**400), 2**63, -(2**63) - 1, 2**31, 1e300, -1e300, 5e-324, 1e-30, -0.0),

@@ -11,8 +11,8 @@ from marinenav_env.adapters.gymnasium import GymVectorEnv
 from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
+from tests.marinenav_env.adapters.tasks import TWO
 
-TWO = {"stages": (Stage(robots=2, vortices=0, buoys=1, min_distance_m=30.0),)}
 EXTRA = "an extra: pip install '.[adapters]'"
 NEAR = {"reward": {"goal_distance": 12.0}, "episode": {"max_steps": 60}}
 

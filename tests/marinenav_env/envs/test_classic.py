@@ -20,7 +20,7 @@ from marinenav_env.envs.make import ENVIRONMENTS
 from marinenav_env.fields import ConfigError, build
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
-from scripts.bench.modes import random_actions
+from scripts.bench.simulation import random_actions
 from scripts.checks.classic_check import compare
 from tests.marinenav_env.rollouts import decide
 

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig, EpisodeConfig
-from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.envs.marine import MarineNavEnv, marine_spec
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.spec import marine_spec
 from marinenav_env.fields import ConfigError, build, plain
 from marinenav_env.vessels import VESSELS, VesselConfig
 from marinenav_env.water import StreamConfig

@@ -14,8 +14,8 @@ from marinenav_env.episodes.compare import (
     angle_between,
     compare,
 )
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import Episode, read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.tracks import Tracks
 from tests.marinenav_env.rollouts import EPISODES
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.episodes.convert import config_of, sections_of, tracks_of
+from marinenav_env.episodes.config import config_of, sections_of
 from marinenav_env.episodes.format import Episode, read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from tests.marinenav_env.rollouts import EPISODES, FILES
 
 SMALL = EPISODES / "calm_policy_3r.json"

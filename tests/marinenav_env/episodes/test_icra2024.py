@@ -11,10 +11,10 @@ import torch
 from marinenav_env.config import EpisodeConfig
 from marinenav_env.envs.icra2024 import Icra2024Config, Icra2024Env, ReachGoalConfig
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import checked_episode, read_episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from marinenav_env.episodes.replay import check
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.fields import ConfigError
 from scripts import replay_episode
 

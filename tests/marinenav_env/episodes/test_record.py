@@ -18,10 +18,10 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.envs.state import STAGE_FIELDS
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode, write_episode
 from marinenav_env.episodes.record import episodes_of, record_episodes
 from marinenav_env.episodes.replay import check
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import record_tracks
 

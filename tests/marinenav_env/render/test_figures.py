@@ -15,17 +15,12 @@ from matplotlib.text import Annotation
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.episodes.convert import config_of, tracks_of
+from marinenav_env.episodes.config import config_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.render.chart import draw_map, map_extent
-from marinenav_env.render.figures import (
-    _moving,
-    _robot_handles,
-    plot_scene,
-    plot_scenes,
-    video_frames,
-)
+from marinenav_env.render.figures import _robot_handles, plot_scene, plot_scenes
 from marinenav_env.render.geometry import (
     End,
     Scene,
@@ -36,6 +31,7 @@ from marinenav_env.render.geometry import (
     water_velocity,
 )
 from marinenav_env.render.marks import Hull, add_hulls, hull_steps
+from marinenav_env.render.video import _moving, video_frames
 from marinenav_env.tracks import record_tracks
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 from tests.marinenav_env.rollouts import CROWDED, EPISODES, FILES, SPARSE, eventful

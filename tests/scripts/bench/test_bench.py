@@ -1,23 +1,20 @@
 """The benchmark: its rows count what they should, its limits can fail."""
 
 import json
-import time
 
 import pytest
 import torch
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.kernel import ops
 from scripts.bench import main
-from scripts.bench import options as command_line
+from scripts.bench.case import Case
 from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.machine import Peaks
-from scripts.bench.modes import RESETS, Case, Effort, Simulation, measure_simulator
-from train_RL_agents.agents.registry import REPLAY_AGENTS
+from scripts.bench.modes import measure_simulator
+from scripts.bench.simulation import Simulation
 from train_RL_agents.config.schema import training_env
 
 CPU = torch.device("cpu")
-BRIEF = Effort(repeats=2, seconds=0.001)
 NEEDED = (
     *("mode", "device", "worlds", "robots", "buoys", "vortices", "resets", "robot_steps_per_s"),
     *("world_steps_per_s", "samples_per_insert", "memory_bytes", "memory_growth_bytes"),
@@ -135,63 +132,10 @@ class TestCommandLine:
         assert record["complete"] is False
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_effort_can_be_chosen(self):
-        assert command_line.efforts(command_line.parse(["--quick"])) == (
-            command_line.QUICK,
-            command_line.QUICK_TRAINING,
-        )
-        options = command_line.parse(["--repeats", "2", "--seconds", "0.5"])
-        assert command_line.efforts(options) == (Effort(2, 0.5), Effort(2, 0.5))
-        options = command_line.parse(["--repeats", "2"])
-        assert command_line.efforts(options)[1] == Effort(2, command_line.FULL_TRAINING.seconds)
-
     def test_below_min_rate(self, refused):
         arguments = ["--quick", "--modes", "step", "--worlds", "1", "--resets", "none"]
         arguments += ["--cores", "0", "--min-rate", "1e15"]
         refused(main.main, arguments, "mode step reaches", "--min-rate 1,000,000,000,000,000")
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--json", "missing/folder/x.json"], "folder is missing"),
-            (["--robots", "300"], "robots=300"),
-            (["--min-distance", "100"], "min_distance_m is 100"),
-            (["--turns", "4", "--resets", "natural"], "--turns go with classic tasks"),
-            (["--turns", "4", "--task", "cartpole"], "--turns go with classic tasks"),
-        ],
-    )
-    def test_bad_option(self, arguments, message, refused):
-        refused(main.main, ["--quick", "--modes", "step", *arguments], message, status=2)
-
-    @pytest.mark.parametrize(
-        ("option", "value", "message"),
-        [
-            ("--samples-per-insert", "0", "0.0: give a number above 0"),
-            ("--samples-per-insert", "nan", "nan: give a number above 0"),
-            ("--worlds", "0", "0: give 1 or more"),
-            ("--repeats", "0", "0: give 1 or more"),
-            ("--seconds", "0", "0.0: give a number above 0"),
-        ],
-    )
-    def test_number_out_of_range(self, option, value, message, refused):
-        refused(command_line.parse, [option, value], f"argument {option}", message, status=2)
-
-    @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-    def test_no_gpu(self, refused):
-        begun = time.monotonic()
-        refused(main.main, ["--device", "cuda"], "no CUDA device", status=2)
-        assert time.monotonic() - begun < 5
-
-    def test_covers_all_that_is_asked_for(self):
-        rows = list(main.cases(command_line.parse(["--device", "cpu"]), CPU))
-        steps = {(c.worlds, c.resets, c.vortices) for c in rows if c.mode == "step"}
-        assert steps == {(w, r, c) for w in command_line.WORLDS for r in RESETS for c in (0, 4)}
-        assert {c.disturbances for c in rows} == {"off"}
-        acting = [c for c in rows if c.mode == "inference"]
-        assert {c.worlds for c in acting if c.agent == "AC-IQN"} == {*command_line.WORLDS, 64}
-        assert {c.agent for c in acting} == set(REPLAY_AGENTS)
-        assert [c.agent for c in rows if c.mode == "train"] == list(REPLAY_AGENTS)
-        assert {c.samples_per_insert for c in rows if c.mode == "train"} == {5.1}
 
     def test_every_row_is_compared_with_its_bound(self, monkeypatch, tmp_path):
         """As on a GPU, whose peaks are made up here."""
@@ -238,33 +182,6 @@ class TestCommandLine:
             changed = Simulation(Case("step", CPU, 4, disturbances=name)).env.config
             assert changed != training_env(), name
 
-    @pytest.mark.parametrize("task", ["marine_sectors", "marine_beams"])
-    def test_a_range_finder_has_all_disturbances(self, task):
-        options = command_line.parse(["--task", task, "--disturbances", *DISTURBANCES])
-        assert options.disturbances == list(DISTURBANCES)
-        usual = training_env(task)
-        for name in DISTURBANCES[1:]:
-            changed = Simulation(Case("step", CPU, 4, task=task, disturbances=name)).env.config
-            assert changed != usual, name
-            assert (changed.perception.range_std > 0.0) == (name in ("sensor", "all"))
-
-    def test_tasks_without_water_have_no_disturbances(self, refused):
-        for task in ("icra2024", "cartpole"):
-            asked = ["--task", task, "--disturbances", "wind", "all"]
-            message = f"--disturbances wind, all: {task} goes with off"
-            refused(command_line.parse, asked, message, status=2)
-
-    @pytest.mark.parametrize(("operators", "taken"), [(True, "cuda"), (False, "cpu")])
-    def test_takes_the_gpu_if_its_operators_are_there(self, operators, taken, monkeypatch):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-        monkeypatch.setattr(ops, "has_cuda", lambda: operators)
-        assert command_line.parse([]).device == taken
-
-    def test_ratio_on_a_gpu(self):
-        options = command_line.parse(["--device", "cuda", "--modes", "train"])
-        assert {c.samples_per_insert for c in main.cases(options, CPU)} == {1 / 8}
-
 
 class TestComplaints:
     def test_memory_growth(self):
@@ -284,59 +201,3 @@ class TestComplaints:
         assert main.complaints(rows, None, 20.0) == []
         (complaint,) = main.complaints(rows, None, 25.0)
         assert "mode train reaches 20" in complaint
-
-
-class TestSimulation:
-    @pytest.mark.parametrize("resets", RESETS)
-    def test_counts_active_robots(self, resets):
-        case = Case("step", CPU, worlds=32, resets=resets)
-        measured = measure_simulator(case, BRIEF)
-        assert 0.3 < measured["active_fraction"] <= 1
-        if resets == "every":
-            assert measured["active_fraction"] == 1
-        expected = 5 * measured["active_fraction"]
-        ratio = measured["robot_steps_per_s"] / measured["world_steps_per_s"]
-        assert ratio == pytest.approx(expected, rel=0.2)
-
-    @pytest.mark.parametrize("resets", RESETS)
-    def test_resets(self, resets):
-        case = Case("step", CPU, worlds=16, resets=resets)
-        simulation = Simulation(case)
-        simulation.place()
-        episode = simulation.env.state.world_field("episode")
-        first = episode.clone()
-        simulation.run(400)
-        started = (episode - first)[:16]
-        if resets == "none":
-            assert (started == 0).all()
-        elif resets == "every":
-            assert (started == 400).all()
-        else:  # at most 300 decisions an episode, begun at different times
-            assert (started >= 1).all()
-            assert (started < 400).all()
-            assert started.unique().numel() > 1
-
-    def test_several_decisions_a_launch_are_all_counted(self):
-        case = Case("step", CPU, 8, 1, 0, min_distance_m=0.0, task="cartpole", turns=16)
-        simulation = Simulation(case)
-        simulation.place()
-        assert simulation.cycle == 32
-        measured = simulation.repeat(64)
-        assert measured.robot_steps == 8 * 64
-        episodes = simulation.env.state.world_field("episode")[:8]
-        assert (episodes >= 2).all()  # a pole pushed at random falls within 64
-        row = measure_simulator(case, BRIEF)
-        assert (row["turns"], row["active_fraction"]) == (16, 1.0)
-        assert row["decisions_per_repeat"] % 32 == 0
-
-    def test_acts_with_the_policy(self):
-        simulation = Simulation(Case("inference", CPU, worlds=4, agent="DQN"))
-        assert simulation.env.discrete
-        simulation.place()
-        simulation.run(simulation.cycle)
-        assert simulation.env.bad_actions().sum() == 0
-
-    def test_passes_skip_reset_if_empty_on(self):
-        for skip in (True, False):
-            case = Case("step", CPU, worlds=4, skip_reset_if_empty=skip)
-            assert Simulation(case).env.skip_reset_if_empty is skip

@@ -14,8 +14,8 @@ from scripts.bench.bounds import (
     work_of,
     work_of_robot_step,
 )
+from scripts.bench.case import Case
 from scripts.bench.machine import Peaks
-from scripts.bench.modes import Case
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 

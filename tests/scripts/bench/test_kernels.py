@@ -5,8 +5,8 @@ import torch
 from rich.console import Console
 
 from scripts.bench import kernels
+from scripts.bench.case import Case
 from scripts.bench.kernels import Span, busy_share, costliest, measure_kernels
-from scripts.bench.modes import Case
 from scripts.bench.table import print_kernels
 
 CPU = torch.device("cpu")

@@ -10,7 +10,8 @@ from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VESSELS
 from scripts.bench import main
 from scripts.bench import options as command_line
-from scripts.bench.modes import Case, Simulation, chooser_of
+from scripts.bench.case import Case
+from scripts.bench.simulation import Simulation, chooser_of
 from scripts.bench.training import training_config
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.schema import training_env

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from scripts.bench import training as bench_training
-from scripts.bench.modes import Case, Effort
+from scripts.bench.case import Case, Effort
 from scripts.bench.training import Lap, Training, jitter, measure_training, training_config
 from train_RL_agents.agents import base
 from train_RL_agents.agents.registry import REPLAY_AGENTS

@@ -49,6 +49,8 @@ def test_the_registrys_tests_cover_it(project):
         project,
         *("-m", "pytest", "-q", "-p", "no:cacheprovider"),
         "tests/train_RL_agents/agents/test_agents.py",
+        "tests/train_RL_agents/agents/test_bfloat16.py",
+        "tests/train_RL_agents/agents/test_descent.py",
         "tests/train_RL_agents/policies/test_export.py",
         *("-k", "QR-DQN"),
     )

@@ -6,7 +6,7 @@ import torch
 from tests.train_RL_agents.evaluation.trajectories import HULL_RADIUS, measured, vessel
 from train_RL_agents.evaluation import colregs
 from train_RL_agents.evaluation.colregs import CLASSES
-from train_RL_agents.evaluation.encounters import closest_approach, least_distance
+from train_RL_agents.evaluation.geometry import closest_approach, least_distance
 
 
 def real(*values):

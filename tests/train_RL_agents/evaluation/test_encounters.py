@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.train_RL_agents.evaluation.trajectories import measured, motion_of, vessel
-from train_RL_agents.evaluation.encounters import closest_approach, least_distance
+from train_RL_agents.evaluation.geometry import closest_approach, least_distance
 from train_RL_agents.evaluation.measures import measure
 from train_RL_agents.evaluation.motion import Motion
 

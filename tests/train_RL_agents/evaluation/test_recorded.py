@@ -9,8 +9,8 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import record_tracks
 from scripts import episode

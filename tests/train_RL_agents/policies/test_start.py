@@ -10,7 +10,7 @@ from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
-from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
 from train_RL_agents.policies.start import begin_with

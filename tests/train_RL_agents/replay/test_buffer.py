@@ -1,69 +1,27 @@
-"""What the replay stores and returns: windows, who is sampled, resuming, refusals."""
+"""What the replay gives back, its memory, its saved state, and what it refuses."""
 
 import functools
 
 import pytest
 import torch
-from scipy import stats
-from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import memory
 from tests.host_reads import no_host_reads
+from tests.train_RL_agents.replay.small_replays import (
+    GAMMA,
+    small_replay,
+    store_random_activity,
+    store_row,
+    tagged_observation,
+)
 from train_RL_agents.replay import layout
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
 from train_RL_agents.replay.layout import required_bytes
 from train_RL_agents.replay.sum_tree import LARGEST_WEIGHT, MOST_WEIGHTED_SLOTS
 
-GAMMA = 0.5
 CPU = torch.device("cpu")
-
-
-def tagged_observation(tag: Tensor) -> Observation:
-    """Return a small observation [W, R] that carries ``tag`` [W, R] in every number."""
-    tag = tag.float()
-    ego = tag.unsqueeze(-1).expand(*tag.shape, 2)
-    objects = tag[..., None, None].expand(*tag.shape, 2, 3)
-    return Observation(ego, objects, tag.unsqueeze(-1).expand(*tag.shape, 2))
-
-
-def small_replay(
-    rows: int,
-    worlds: int = 1,
-    robots: int = 1,
-    device: str = "cpu",
-    seed: int = 0,
-    **config: object,
-) -> DeviceReplay:
-    layout = TransitionLayout(worlds, robots, Observation((2,), (2, 3), (2,)), (2,), torch.float32)
-    options = {"capacity": rows * worlds * robots, "gamma": GAMMA} | config
-    generator = torch.Generator(device).manual_seed(seed)
-    return DeviceReplay(ReplayConfig(**options), layout, device, generator)
-
-
-def store_row(
-    replay: DeviceReplay,
-    tag: float,
-    reward: Tensor | None = None,
-    acted: Tensor | None = None,
-    terminated: Tensor | None = None,
-    truncated: Tensor | None = None,
-) -> None:
-    """Store a row whose slot s holds tag + s / 100, and tag + s / 100 + 0.5 as next observation."""
-    grid = (replay.layout.worlds, replay.layout.robots)
-    device = replay.device
-    tags = tag + torch.arange(grid[0] * grid[1], device=device).view(grid) / 100
-    nothing = torch.zeros(grid, dtype=torch.bool, device=device)
-    replay.store(
-        tagged_observation(tags),
-        tags.unsqueeze(-1).expand(*grid, 2),
-        tags if reward is None else reward.to(device),
-        ~nothing if acted is None else acted.to(device),
-        nothing if terminated is None else terminated.to(device),
-        nothing if truncated is None else truncated.to(device),
-        tagged_observation(tags + 0.5),
-    )
 
 
 @pytest.mark.parametrize("width", [8, 70_000], ids=["small", "beyond 31 bits"])
@@ -92,211 +50,6 @@ def test_a_ring_of_any_size_gives_back_what_it_holds(device, width):
     assert torch.equal(batch.obs.ego[:, 0], (slot + 1000.0 * row).float())
     assert torch.equal(batch.obs.ego[:, -1], batch.next_obs.ego[:, 0])
     assert torch.equal(batch.reward, slot.float())
-
-
-def store_history(replay: DeviceReplay, history: str) -> None:
-    """Store one robot's decisions: ``.`` continues, ``T`` terminated, ``L`` limit, ``-`` inactive.
-
-    Row k has the tag k and the reward 2^k.
-    """
-    for k, what in enumerate(history):
-        acted, terminated, truncated = what != "-", what == "T", what == "L"
-        flags = (torch.tensor([[flag]]) for flag in (acted, terminated, truncated))
-        store_row(replay, float(k), torch.tensor([[2.0**k]]), *flags)
-
-
-# (history, first row, return, tag of the next observation, discount) for n = 3, gamma = 0.5, where
-# the reward of row k is 2^k: each further decision adds 2^first to the return.
-WINDOWS = {
-    "whole": ("......", 1, 2 * 3, 3.5, 0.125),
-    "termination in the first decision": ("..T...", 2, 4 * 1, 2.5, 0.0),
-    "termination in the second": ("..T...", 1, 2 * 2, 2.5, 0.0),
-    "termination in the last": ("..T...", 0, 1 * 3, 2.5, 0.0),
-    "termination after the window": ("....T.", 1, 2 * 3, 3.5, 0.125),
-    "truncation in the first decision": ("..L...", 2, 4 * 1, 2.5, 0.5),
-    "truncation in the second": ("..L...", 1, 2 * 2, 2.5, 0.25),
-    "truncation in the last": ("..L...", 0, 1 * 3, 2.5, 0.125),
-    "ring's head, one decision": ("......", 5, 32 * 1, 5.5, 0.5),
-    "ring's head, two decisions": ("......", 4, 16 * 2, 5.5, 0.25),
-    "ring's head, whole": ("......", 3, 8 * 3, 5.5, 0.125),
-    "termination in the newest row": (".....T", 4, 16 * 2, 5.5, 0.0),
-    "slot inactive in the next row": ("..-...", 1, 2 * 1, 1.5, 0.5),
-    "slot inactive, then another episode": (".T-...", 0, 1 * 2, 1.5, 0.0),
-    "next episode right after a termination": (".TT...", 1, 2 * 1, 1.5, 0.0),
-    "next episode right after a truncation": (".LT...", 0, 1 * 2, 1.5, 0.25),
-}
-
-
-@pytest.mark.parametrize("case", WINDOWS)
-def test_window_is_cut_where_the_episode_is(case: str, device: str) -> None:
-    history, first, expected_return, next_tag, discount = WINDOWS[case]
-    for start in (0, 3):  # in a fresh ring, and across its seam
-        replay = small_replay(7, n_step=3, device=device)
-        for _ in range(start):
-            store_row(replay, 99.0)
-        store_history(replay, history)
-        index = torch.tensor([(start + first) % 7], device=device)
-        batch = replay.gather(index, replay.tree.weights[index])
-        assert batch.reward.tolist() == [expected_return]
-        assert batch.discount.tolist() == [discount]
-        for field in batch.next_obs:
-            assert (field == next_tag).all()
-        for field in (*batch.obs, batch.action):
-            assert (field == first).all()
-
-
-def reference_window(
-    rows: list[dict[str, Tensor]], first: int, slot: int, n_step: int
-) -> tuple[float, int, float]:
-    """Return n-step return, last row and discount from all rows ever stored, as a plain loop."""
-    total = 0.0
-    for k in range(n_step):
-        row = rows[first + k]
-        total += GAMMA**k * float(row["reward"].flatten()[slot])
-        if row["terminated"].flatten()[slot]:
-            return total, first + k, 0.0
-        over = row["truncated"].flatten()[slot] or first + k + 1 == len(rows)
-        if over or k + 1 == n_step or not rows[first + k + 1]["acted"].flatten()[slot]:
-            return total, first + k, GAMMA ** (k + 1)
-    raise AssertionError("the loop returns in its last round")
-
-
-@pytest.mark.parametrize("n_step", [1, 2, 5])
-@pytest.mark.parametrize("stored", [8, 20, 53])
-def test_random_episodes_match_a_plain_loop(n_step: int, stored: int, device: str) -> None:
-    worlds, robots, ring = 3, 4, 20
-    generator = torch.Generator().manual_seed(stored + n_step)
-    replay = small_replay(ring, worlds, robots, device=device, n_step=n_step)
-    live = torch.ones(worlds, robots, dtype=torch.bool)
-    rows = []
-    for t in range(stored):
-        chance = torch.rand(worlds, robots, generator=generator)
-        terminated = live & (chance < 0.15)
-        cut = torch.rand(worlds, 1, generator=generator) < 0.1
-        truncated = live & ~terminated & cut
-        reward = torch.randn(worlds, robots, generator=generator)
-        row = {"reward": reward, "acted": live}
-        rows.append(row | {"terminated": terminated, "truncated": truncated})
-        store_row(replay, float(t), reward, live, terminated, truncated)
-        live = live & ~terminated
-        over = cut | ~live.any(1, keepdim=True)
-        live = live | over  # worlds that are over begin anew in the next row
-
-    oldest = max(0, stored - ring)
-    index, expected = [], []
-    for t in range(oldest, stored):
-        for slot in range(worlds * robots):
-            if rows[t]["acted"].flatten()[slot]:
-                index.append(t % ring * worlds * robots + slot)
-                expected.append((*reference_window(rows, t, slot, n_step), t, slot))
-    index = torch.tensor(index, device=device)
-    assert len(replay) == len(index)
-    batch = replay.gather(index, replay.tree.weights[index])
-    returns, last, discounts, first, slots = torch.tensor(expected, device=device).unbind(1)
-    torch.testing.assert_close(batch.reward, returns)
-    torch.testing.assert_close(batch.discount, discounts)
-    torch.testing.assert_close(batch.obs.ego[:, 0], first + slots / 100)
-    torch.testing.assert_close(batch.next_obs.objects[:, 1, 2], last + slots / 100 + 0.5)
-
-
-def store_random_activity(replay: DeviceReplay, rows: int, seed: int = 0) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    grid = (replay.layout.worlds, replay.layout.robots)
-    for t in range(rows):
-        store_row(replay, float(t), acted=torch.rand(grid, generator=generator) < 0.6)
-
-
-@pytest.mark.parametrize("rows", [7, 20, 33])
-def test_every_active_transition_is_equally_likely(rows: int, device: str) -> None:
-    replay = small_replay(20, worlds=5, robots=3, device=device)
-    store_random_activity(replay, rows)
-    acted = replay._ring["flags"][..., 0].flatten().cpu()
-    batch = replay.sample(200_000)
-    counts = torch.bincount(batch.index.cpu(), minlength=len(acted))
-    assert not counts[~acted].any()
-    assert stats.chisquare(counts[acted]).pvalue > 1e-3
-    assert (batch.weight == 1).all()
-    assert len(replay) == int(acted.sum())
-
-
-def test_draws_of_a_batch_are_independent() -> None:
-    # A batch may be split: were draws stratified over the ring, its first half would be older.
-    replay = small_replay(64)
-    for t in range(64):
-        store_row(replay, float(t))
-    index = replay.sample(20_000).index.double()
-    assert abs(index[:10_000].mean() - index[10_000:].mean()) < 4 * 18.5 * (2 / 10_000) ** 0.5
-    assert abs(torch.corrcoef(torch.stack((index[:-1], index[1:])))[0, 1]) < 4 / 20_000**0.5
-
-
-def test_nothing_stored_gives_weight_zero(device: str) -> None:
-    batch = small_replay(5, n_step=2, device=device).sample(4)
-    assert not batch.weight.any()
-    assert torch.isfinite(batch.reward).all()
-
-
-def test_prioritised_draws_follow_the_priorities(device: str) -> None:
-    replay = small_replay(40, 5, 3, device=device, prioritized=True, alpha=0.6, beta=0.4)
-    store_random_activity(replay, 55)
-    acted = (replay.tree.weights > 0).nonzero().flatten()
-    priority = torch.rand(len(acted), generator=torch.Generator().manual_seed(1)) * 5
-    replay.update_priorities(acted, priority.to(device))
-    batch = replay.sample(200_000)
-    probability = (priority.double() + 1e-6) ** 0.6
-    probability /= probability.sum()
-    counts = torch.bincount(batch.index.cpu(), minlength=40 * 15)
-    assert int(counts.sum()) == int(counts[acted.cpu()].sum())
-    assert stats.chisquare(counts[acted.cpu()], 200_000 * probability).pvalue > 1e-3
-
-    of_slot = torch.zeros(40 * 15, dtype=torch.float64)
-    of_slot[acted.cpu()] = probability
-    weights = (len(acted) * of_slot[batch.index.cpu()]) ** -0.4
-    torch.testing.assert_close(
-        batch.weight.cpu().double(), weights / weights.max(), rtol=1e-4, atol=0
-    )
-
-
-def test_a_new_transition_gets_the_largest_priority_so_far(device: str) -> None:
-    replay = small_replay(10, device=device, prioritized=True, alpha=1.0)
-    store_row(replay, 0.0)
-    store_row(replay, 1.0)
-    first, both = (torch.tensor(index, device=device) for index in ([0], [0, 1]))
-    replay.update_priorities(both, torch.tensor([7.0, 0.5], device=device))
-    replay.update_priorities(first, torch.tensor([2.0], device=device))
-    store_row(replay, 2.0)
-    weights = replay.tree.weights[:3] / replay.tree.weights[0]
-    torch.testing.assert_close(weights.cpu(), torch.tensor([1.0, 0.25, 3.5]))
-
-
-def test_an_overwritten_slot_of_an_inactive_robot_stays_unreachable(device: str) -> None:
-    replay = small_replay(3, device=device, prioritized=True)
-    for t in range(3):
-        store_row(replay, float(t))
-    batch = replay.sample(100)
-    store_row(replay, 3.0, acted=torch.tensor([[False]]))
-    replay.update_priorities(batch.index, torch.ones(100, device=device))
-    assert set(replay.sample(1000).index.tolist()) == {1, 2}
-
-
-def test_uniform_sampling_ignores_priorities() -> None:
-    replay = small_replay(4)
-    for t in range(4):
-        store_row(replay, float(t))
-    before = replay.tree.weights.clone()
-    replay.update_priorities(torch.tensor([1]), torch.tensor([9.0]))
-    assert torch.equal(replay.tree.weights, before)
-
-
-def test_beta_can_be_changed_between_batches() -> None:
-    replay = small_replay(2, prioritized=True, alpha=1.0, beta=1.0)
-    for t in range(2):
-        store_row(replay, float(t))
-    index = torch.tensor([0, 1])
-    replay.update_priorities(index, torch.tensor([1.0, 4.0]))
-    for beta, smallest in ((0.5, 0.5), (torch.tensor(1.0), 0.25), (0.0, 1.0)):
-        replay.set_beta(beta)
-        weight = replay.gather(index, replay.tree.weights).weight
-        torch.testing.assert_close(weight, torch.tensor([1.0, smallest]))
 
 
 @pytest.mark.parametrize("prioritized", [False, True])

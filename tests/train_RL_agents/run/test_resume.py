@@ -29,7 +29,7 @@ from tests.train_RL_agents.short_runs import (
 )
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.config.files import config_from_plain
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.metrics.writer import read_metrics
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError

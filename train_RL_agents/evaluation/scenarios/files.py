@@ -8,8 +8,9 @@ from pathlib import Path
 import torch
 import yaml
 
-from marinenav_env.episodes.convert import check_first_task, tracks_of
+from marinenav_env.episodes.config import check_first_task
 from marinenav_env.episodes.format import Episode, read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.fields import ConfigError, build, nearest
 from marinenav_env.files import read_parsed
 from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel, Vortex

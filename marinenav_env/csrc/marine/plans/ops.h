@@ -1,7 +1,11 @@
 // The operators that look ahead: plans that hold an action, and plans that follow a course.
 #pragma once
 
-#include "kernel/binding.h"
+#include <c10/core/DeviceGuard.h>
+#include <torch/library.h>
+
+#include "kernel/arguments.h"
+#include "kernel/env_list.h"
 #include "marine/plans/actions.h"
 #include "marine/plans/courses.h"
 

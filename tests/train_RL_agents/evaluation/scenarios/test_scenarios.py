@@ -10,8 +10,8 @@ import yaml
 from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.state import Slots
-from marinenav_env.episodes.convert import tracks_of
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.faults import ThrusterConfig
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops

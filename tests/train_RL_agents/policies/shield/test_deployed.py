@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from marinenav_env.envs.observation import Observation
-from tests.train_RL_agents.policies.shield.test_shield import random_situations
+from tests.train_RL_agents.policies.shield.situations import random_situations
 from tests.train_RL_agents.policy_samples import OUTPUTS, export_policy, save_policy, table_of
 from train_RL_agents import evaluate, export
 from train_RL_agents.agents.shield_settings import ShieldConfig

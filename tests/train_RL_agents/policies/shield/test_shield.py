@@ -1,93 +1,23 @@
 """The shield: what it leaves alone, what it changes, and what it takes when nothing is safe."""
 
-import dataclasses
 import itertools
 import math
 
 import pytest
 import torch
-from torch import nn
 
-from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.envs.observation import Observation
-from marinenav_env.envs.scenarios import Stage
-from marinenav_env.fields import ConfigError
-from marinenav_env.tracks import record_tracks
-from scripts import episode
 from tests.host_reads import no_host_reads
-from tests.train_RL_agents.policy_samples import save_policy
-from train_RL_agents import evaluate
-from train_RL_agents.agents.shield_settings import ShieldConfig
-from train_RL_agents.evaluation import figures
-from train_RL_agents.evaluation.episodes import Evaluation
-from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel
-from train_RL_agents.policies.interface import acting_network
-from train_RL_agents.policies.load import load_policy
-from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
-from train_RL_agents.policies.shield.core_rollout import CoreRollout
+from tests.train_RL_agents.policies.shield.situations import (
+    ENV,
+    HULL,
+    Constant,
+    random_situations,
+    seen,
+    shield,
+)
 from train_RL_agents.policies.shield.scene import start
-from train_RL_agents.policies.shield.shield import Shield
-from train_RL_agents.policies.shield.torch_rollout import TorchRollout
 from train_RL_agents.policies.shield.vessel_model import VesselModel
-
-ENV = EnvConfig()
-HULL = ENV.vessel.radius
-STEADY_THRUST = 400.0
-"""N, of each thruster: the drag at 2 m/s is 100 * 2 + 150 * 2^2 = 800 N."""
-
-
-class Constant(nn.Module):
-    """Always the same action; it keeps what it saw."""
-
-    def __init__(self, action):
-        super().__init__()
-        self.action = torch.as_tensor(action)
-        self.seen = []
-
-    def forward(self, observation):
-        self.seen.append(observation)
-        action, lead = self.action, observation[2].shape[:-1]
-        if action.is_floating_point():
-            action = action.to(observation[0].dtype)
-        return action.expand(*lead, *action.shape)
-
-
-def seen(*objects, goal=(30.0, 0.0), dtype=torch.float64):
-    """Return what a vessel observes [1, ...] that sails at 2 m/s among objects (x, y, v, w, r)."""
-    ego = torch.tensor([[*goal, 2.0, 0.0, 0.0, STEADY_THRUST, STEADY_THRUST]], dtype=dtype)
-    rows, mask = torch.zeros(1, 5, 5, dtype=dtype), torch.zeros(1, 5, dtype=dtype)
-    for i, row in enumerate(objects):
-        rows[0, i], mask[0, i] = torch.tensor(row, dtype=dtype), 1.0
-    return Observation(ego, rows, mask)
-
-
-def random_situations(count, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(4)
-
-    def uniform(*shape, low, high):
-        return low + (high - low) * torch.rand(*shape, generator=generator, dtype=dtype)
-
-    ego = torch.cat(
-        (
-            uniform(count, 2, low=-30.0, high=30.0),
-            uniform(count, 3, low=-1.0, high=1.0) * torch.tensor([3.0, 0.5, 0.8]),
-            uniform(count, 2, low=-500.0, high=1000.0),
-        ),
-        1,
-    ).to(dtype)
-    radius = torch.where(uniform(count, 5, low=0.0, high=1.0) < 0.5, 0.9, 2.5)
-    place = uniform(count, 5, 2, low=-15.0, high=15.0)
-    speed = uniform(count, 5, 2, low=-2.0, high=2.0) * (radius > 1.0).unsqueeze(-1)
-    order = (torch.linalg.vector_norm(place, dim=-1) - radius).argsort(dim=-1, stable=True)
-    objects = torch.cat((place, speed, radius.unsqueeze(-1)), -1).to(dtype)
-    objects = objects.gather(1, order.unsqueeze(-1).expand(-1, -1, 5))
-    return Observation(ego, objects, torch.ones(count, 5, dtype=dtype))
-
-
-def shield(policy=(0.0, 0.0), **settings):
-    policy = policy if isinstance(policy, nn.Module) else Constant(policy)
-    discrete = not policy.action.is_floating_point()
-    return Shield(policy, ENV, ShieldConfig(**settings), discrete=discrete)
 
 
 @pytest.mark.parametrize("gap", [0.2, 0.4])
@@ -262,133 +192,3 @@ def test_nothing_reads_the_device(action):
     observation = random_situations(64)
     with no_host_reads():
         guard(observation)
-
-
-def full_ahead(observation):
-    """Steer to the goal without a look at what is around."""
-    bearing = torch.atan2(observation[0][..., 1], observation[0][..., 0])
-    turn = (bearing - observation[0][..., 4]).clamp(-0.5, 0.5)
-    wanted = torch.stack((0.5 + turn, 0.5 - turn), -1) * 500.0
-    return ((wanted - observation[0][..., 5:7]) / 500.0).clamp(-1.0, 1.0)
-
-
-def test_a_blind_policy_stops_hitting_buoys(short_evaluations):
-    noiseless = dataclasses.replace(ENV, perception=ENV.perception.noiseless())
-    stage = Stage(robots=1, vortices=0, buoys=8, min_distance_m=30.0)
-    make = Evaluation((stage,), (40,), seed=2, config=noiseless, discrete=False)
-    guarded = ShieldedPolicy(full_ahead, noiseless, ShieldConfig(), discrete=False)
-    (blind,), (kept,) = make.run(full_ahead), make.run(guarded)
-    report = guarded.report()
-    assert blind.outcomes.collision.sum() > 8
-    assert kept.outcomes.collision.sum() == 0
-    assert 0.0 <= report["no_safe_plan"] <= report["changed"] <= report["unsafe"] < 0.5
-    assert report["decisions"] == kept.measures.vessels["time"].sum() / 0.5
-
-
-def test_evaluate_takes_a_shield(tmp_path, capsys, refused, short_evaluations):
-    path = save_policy(tmp_path / "policy.pt", "DQN")
-    arguments = ["--checkpoint", str(path), "--episodes", "1", "--shield"]
-    assert evaluate.main([*arguments, "margin_m=0.4", "--json", str(tmp_path / "out.json")]) == 0
-    assert '"margin_m": 0.4' in (tmp_path / "out.json").read_text()
-    assert "without a safe plan" in capsys.readouterr().out
-    for setting in ("margin=1", "margin_m=-1", "hold_s=3"):
-        refused(evaluate.main, [*arguments, setting], setting.split("=")[0])
-
-
-def test_the_figure_shows_the_guarded_policy(tmp_path, monkeypatch, short_evaluations):
-    path, drawn = save_policy(tmp_path / "policy.pt", "DQN"), []
-
-    def recording(env, act, *others, **options):
-        drawn.append(act)
-        return record_tracks(env, act, *others, **options)
-
-    monkeypatch.setattr(figures, "record_tracks", recording)
-    figure = ["--picture", str(tmp_path / "a.png")]  # the older name of --figure
-    arguments = ["--checkpoint", str(path), "--episodes", "1", "--stage", "2,0,0,20", *figure]
-    assert evaluate.main([*arguments, "--shield", "margin_m=0.4"]) == 0
-    assert evaluate.main(arguments) == 0
-    guarded, free = drawn
-    assert guarded.config.margin_m == 0.4
-    assert not isinstance(free, ShieldedPolicy)
-    assert (tmp_path / "a.png").stat().st_size > 0
-
-
-def scene(name, **settings):
-    """A scenario of one vessel and a buoy."""
-    return Scenario(
-        name=name,
-        vessels=(Vessel(start=(0.0, 0.0), goal=(30.0, 0.0)),),
-        buoys=(Buoy(position=(15.0, 0.0), radius=settings.pop("radius", 1.0)),),
-        **settings,
-    )
-
-
-def test_it_knows_the_largest_buoy_of_scenarios(tmp_path):
-    _, config = load_policy(save_policy(tmp_path / "policy.pt", "DQN"))
-    assert settings_in(config, [scene("plain")]) == config
-    followed = settings_in(config, [scene("plain"), scene("large", radius=1.5)])
-    assert Shield(Constant(7), followed.env, ShieldConfig(), discrete=True).buoy_radius == 1.5
-
-
-@pytest.mark.parametrize(
-    "settings", [{"radius": 2.0}, {"perception": PerceptionConfig(radius_mean_ratio=0.6)}]
-)
-def test_a_scenario_in_which_vessels_look_like_buoys_is_refused(tmp_path, settings):
-    _, config = load_policy(save_policy(tmp_path / "policy.pt", "DQN"))
-    with pytest.raises(ConfigError, match=r"scenario 'odd': .*radius_mean_ratio.*smaller buoys"):
-        settings_in(config, [scene("odd", **settings)])
-
-
-@pytest.mark.parametrize("command", [evaluate.main, episode.main])
-def test_commands_refuse_such_a_scenario(tmp_path, refused, command):
-    save_policy(tmp_path / "policy.pt", "DQN")
-    path = tmp_path / "odd.yaml"
-    path.write_text(
-        "name: odd\nvessels: [{start: [0, 0], goal: [30, 0]}]\n"
-        "perception: {radius_mean_ratio: 0.6}\n"
-    )
-    before = ["record", "--output", str(tmp_path)] if command is episode.main else []
-    policy = ["--checkpoint", str(tmp_path / "policy.pt"), "--scenario", str(path)]
-    refused(command, [*before, *policy, "--episodes", "1", "--shield"], "scenario 'odd'")
-
-
-def test_policies_with_a_memory_are_refused(tmp_path):
-    agent, config = load_policy(save_policy(tmp_path / "policy.pt", "DQN", stack_k=2))
-    with pytest.raises(ConfigError, match="stack_k"):
-        shield_agent(agent, config, ShieldConfig(), agent.act)
-
-
-@pytest.mark.parametrize("action", [(0.3, -0.2), 7])
-def test_scripted_plans_are_the_cores(action):
-    """Different actions held in every plan, then the policy, which sees all but one object."""
-    policy, discrete = Constant(action), isinstance(action, int)
-    sight = tuple(random_situations(200))
-    generator = torch.Generator().manual_seed(1)
-    held = torch.randint(25, (3, 200, 1), generator=generator)
-    if not discrete:
-        held = (held.double() / 12.0 - 1.0).repeat(1, 1, 2)
-    shown = sight[2] > 0.5
-    shown[:, 2] = False
-    kinds = [
-        kind(policy, ENV, discrete=discrete, closer=0.3) for kind in (CoreRollout, TorchRollout)
-    ]
-    found, expected = (kind.roll(sight, shown, held, 2, 4) for kind in kinds)
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-    assert (found[1] == 0.0).any()
-    seen = policy.seen
-    for ours, theirs in ((seen[0], seen[2]), (seen[1], seen[3])):
-        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
-    now, torch_now = (kind.seen(sight, shown) for kind in kinds)
-    torch.testing.assert_close(now, torch_now, rtol=1e-9, atol=1e-9)
-
-
-def test_a_scripted_shield_decides_alike(tmp_path):
-    agent, config = load_policy(save_policy(tmp_path / "policy.pt", "AC-IQN"))
-    settings = ShieldConfig(closer_m=0.5, hidden_buoy_m=0.7, planned_share=0.5)
-    network = acting_network(agent, torch.float64)
-    guard = Shield(network, config.env, settings, discrete=False)
-    copy = Shield(network, config.env, settings, discrete=False, rollout=TorchRollout)
-    observation = tuple(random_situations(64))
-    scripted = torch.jit.script(copy)(observation)
-    for found, expected in zip(scripted, guard(observation), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
