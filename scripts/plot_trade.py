@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from marinenav_env.render.figures import save_figure
 from scripts.plot_training import FIGURES, check_output
@@ -26,6 +28,8 @@ from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.metrics.curves import COLOURS
 
 CLASSES = ("HO", "GW", "SO")
+PLACES = ((6, -3), "left"), ((-6, -3), "right"), ((0, 7), "center"), ((0, -13), "center")
+"""Of a name beside its point: offset in points and alignment, the first that is free."""
 
 
 class Point(NamedTuple):
@@ -71,12 +75,27 @@ def frontier(points: Sequence[Point]) -> list[Point]:
     return best
 
 
-def crowded(point: Point, points: Sequence[Point]) -> bool:
-    """Whether another point lies where a name to the right of this one would stand."""
-    return any(
-        0.0 < other.time_s - point.time_s < 0.8 and abs(other.rules - point.rules) < 0.02
-        for other in points
-    )
+def write_names(axes: Axes, points: Sequence[Point]) -> None:
+    """Write each point's name beside it, where it covers no point and no other name."""
+    figure = axes.figure
+    figure.draw_without_rendering()  # the layout says where points lie
+    spots = axes.transData.transform([(point.time_s, point.rules) for point in points])
+    taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in spots]
+    for point in points:
+        for offset, side in PLACES:
+            name = axes.annotate(
+                f"{point.name}, {point.success:.3f}",
+                (point.time_s, point.rules),
+                offset,
+                textcoords="offset points",
+                ha=side,
+                fontsize=8,
+            )
+            box = name.get_window_extent()
+            if box.count_overlaps(taken) == 0 or (offset, side) == PLACES[-1]:
+                taken.append(box)
+                break
+            name.remove()
 
 
 def plot(points: Sequence[Point]) -> Figure:
@@ -89,15 +108,6 @@ def plot(points: Sequence[Point]) -> Figure:
     for point in points:
         ink = COLOURS[0] if point in best else COLOURS[1]
         axes.plot(point.time_s, point.rules, "o", color=ink, markersize=5)
-        left = crowded(point, points)
-        axes.annotate(
-            f"{point.name}, {point.success:.3f}",
-            (point.time_s, point.rules),
-            (-6 if left else 6, -3),
-            textcoords="offset points",
-            ha="right" if left else "left",
-            fontsize=8,
-        )
     axes.set_xlabel("mean travel time, last stage [s]")
     axes.set_ylabel("rule score, mean of head-on, give-way, stand-on")
     title = "what the rules cost (beside a name: success, last stage)"
@@ -107,6 +117,7 @@ def plot(points: Sequence[Point]) -> Figure:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, loc="upper left", frameon=False)
+    write_names(axes, points)
     return figure
 
 
