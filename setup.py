@@ -41,7 +41,11 @@ BUILD_INFO = "_build_info.json"
 SHIPPED = {
     "configs": ["*.yaml"],
     "pretrained": [
-        f"*/{name}" for name in ("config.yaml", "evaluation.json", "provenance.json", "weights.pt")
+        "*/config.yaml",
+        "*/evaluation.json",
+        "*/provenance.json",
+        "*/weights.pt",
+        "*/networks.pt",
     ],
 }
 INSTRUCTION = """\

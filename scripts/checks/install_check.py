@@ -84,7 +84,7 @@ def check_wheel(wheel: Path) -> None:
         built = json.loads(archive.read("marinenav_env/_build_info.json"))
     expected = {
         f"train_RL_agents/{path.relative_to(ROOT)}"
-        for pattern in ("configs/*.yaml", "pretrained/*/weights.pt", "pretrained/*/*.yaml")
+        for pattern in ("configs/*.yaml", "pretrained/*/*.pt", "pretrained/*/*.yaml")
         for path in ROOT.glob(pattern)
     }
     missing = {"marinenav_env/_ops.so", *expected} - names

@@ -87,6 +87,8 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
         config = config_from_plain(values)
         agent = build_agent(config, device)
         whole = _load_networks(agent, folder, state["actor"])
+    except CheckpointError:
+        raise
     except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{folder / WEIGHTS} does not fit {CONFIG}: {error}") from error
     known = {name: value for name, value in provenance.items() if name in ("step", "commit")}
@@ -95,14 +97,18 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
 
 def _load_networks(agent: Agent, folder: Path, actor: dict[str, Tensor]) -> bool:
     """Load all networks that the folder has; return whether none of the agent's is missing."""
-    agent.actor.load_state_dict(actor)
-    if (folder / NETWORKS).is_file():
-        agent.load_state_dict(checkpoint.load(folder / NETWORKS, agent.device)["networks"])
-        return True
+    file = folder / NETWORKS
     if agent.only_acting_network_learns:
         agent.policy_network.load_state_dict(actor)
         agent.descent.follow()
-    return agent.only_acting_network_learns
+    elif file.is_file():
+        networks = checkpoint.load(file, agent.device)
+        try:
+            agent.load_state_dict(networks["networks"])
+        except (RuntimeError, KeyError) as error:
+            raise CheckpointError(f"{file} does not fit {CONFIG}: {error}") from error
+    agent.actor.load_state_dict(actor)
+    return agent.only_acting_network_learns or file.is_file()
 
 
 def _read(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:

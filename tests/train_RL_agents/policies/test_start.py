@@ -14,6 +14,7 @@ from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
 from train_RL_agents.policies.start import begin_with
+from train_RL_agents.run.checkpoint import CheckpointError
 
 ALONE = [name for name, agent in AGENTS.items() if agent.on_policy or agent.imitates]
 WITH_REPLAY = [name for name in AGENTS if name not in ALONE]
@@ -82,6 +83,18 @@ def test_an_actor_alone_begins_with_any_actor(name, start, tmp_path):
     expected = other.act(observation, mean=True)
     assert torch.equal(agent.act(observation), expected)
     torch.testing.assert_close(agent.explore(observation), expected, rtol=0.0, atol=0.05)
+
+
+def test_networks_that_do_not_fit_are_named(tmp_path):
+    path = shipped(tmp_path / "policy", "SAC", whole=True)
+    state = torch.load(path / NETWORKS, weights_only=True)
+    del state["networks"]["log_alpha"]
+    torch.save(state, path / NETWORKS)
+    with pytest.raises(CheckpointError, match=rf"(?s)^\S*{NETWORKS} does not fit .*log_alpha"):
+        load_policy(path)
+    (path / NETWORKS).write_bytes(b"none")
+    with pytest.raises(CheckpointError, match=NETWORKS):
+        load_policy(path)
 
 
 def test_other_networks_are_refused(tmp_path):
