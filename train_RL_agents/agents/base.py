@@ -56,6 +56,9 @@ class Agent(nn.Module, abc.ABC):
         "action": "action in (-1, 1), as `actions` describes it"
     }  # what `actor` returns: name and meaning of each tensor
     acting_settings: ClassVar[tuple[str, ...]] = ()  # enter only when acting, see `act_under`
+    network_settings: ClassVar[tuple[str, ...]] = (
+        *("encoder", "widening", "ego_magnitude", "object_magnitude"),
+    )  # say which networks it has: who begins with another one needs the same
     Config: ClassVar[type[AgentConfig]]
 
     def __init__(
@@ -199,7 +202,12 @@ class Agent(nn.Module, abc.ABC):
         Returns:
             By names of its own `state_dict`; None: there is too little to begin with.
         """
-        return other.state_dict() if whole and type(other) is type(self) else None
+        if not whole or type(other) is not type(self):
+            return None
+        weights = {n: w for n, w in other.state_dict().items() if not n.startswith("average.")}
+        if self.average is not None:
+            weights |= {f"average.{n}": w for n, w in other.actor.state_dict().items()}
+        return weights
 
     @torch.no_grad()
     def explore(self, observation: ObservationTensors) -> Tensor:

@@ -173,6 +173,7 @@ class Rainbow(Agent):
     actor_outputs: ClassVar[dict[str, str]] = {
         "probabilities": "probability of each return in support, for each action index"
     }
+    network_settings = (*Agent.network_settings, "atoms", "v_min", "v_max")
     Config = RainbowConfig
     config: RainbowConfig
     support: Tensor

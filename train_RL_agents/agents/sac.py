@@ -31,7 +31,7 @@ class SACConfig(ActorCriticConfig):
     """Settings of SAC; `polyak` applies to the critics, the actor has no target."""
 
     alpha: float = setting(0.2, unit="return/nat", source="Haarnoja et al. 2018", low=1e-6)
-    """Temperature: the value of a nat of entropy; where tuning starts."""
+    """Temperature: the value of a nat of entropy; where tuning starts, without `start`."""
     tune_alpha: bool = setting(True, unit="-", source="Haarnoja et al. 2018")
     """Tune the temperature until the policy has `target_entropy`; else it stays."""
     alpha_learning_rate: float = setting(3e-4, unit="-", source=CHOICE, low=0.0)
@@ -69,6 +69,13 @@ class SAC(Agent):
         if self.config.tune_alpha:
             groups["alpha"] = ([self.log_alpha], self.config.alpha_learning_rate)
         self.register_learners(groups, [(self.critics, self.target_critics)])
+
+    def taken_over(self, other: Agent, *, whole: bool) -> dict[str, Tensor] | None:
+        """Leave out the other agent's temperature where this one's is fixed."""
+        weights = super().taken_over(other, whole=whole)
+        if weights is not None and not self.config.tune_alpha:
+            del weights["log_alpha"]
+        return weights
 
     @property
     def policy_network(self) -> GaussianActor:

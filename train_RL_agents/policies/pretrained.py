@@ -71,7 +71,7 @@ def write_pretrained(
 
 def is_pretrained(path: Path) -> bool:
     """Whether a file is the weights in a folder that `write_pretrained` wrote."""
-    return path.name == WEIGHTS and path.with_name(CONFIG).is_file()
+    return path.name in (WEIGHTS, NETWORKS) and path.with_name(CONFIG).is_file()
 
 
 def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from marinenav_env.fields import ConfigError
+from train_RL_agents.agents.actor_critic import LoneActor
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.registry import PREFIX
@@ -31,11 +33,10 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     if weights is None:
         raise ConfigError(
             f"algorithm.start is {path!r}, the {start.agent.name} of which {agent.name} cannot "
-            f"begin with: give a run or a checkpoint of {agent.name}, or a folder of pretrained/ "
-            f"with its {NETWORKS}; DAgger and PPO also begin with the actor alone of AC-IQN, DDPG, "
-            "SAC, DAgger or PPO, unless it is an export"
+            f"begin with: give {what_would_do(agent)}, and no export"
         )
-    theirs, own = settings_of_networks(start.config), settings_of_networks(config)
+    names = agent.network_settings
+    theirs, own = settings_of(start.config, names), settings_of(config, names)
     differ = [f"{key}={value}" for key, value in theirs.items() if value != own[key]]
     fit = all(
         name in state
@@ -51,8 +52,16 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     agent.load_state_dict(weights, strict=False)
 
 
-def settings_of_networks(config: TrainConfig) -> dict[str, Any]:
-    """Return the settings that say which networks a run has."""
-    names = ("encoder", "widening", "ego_magnitude", "object_magnitude")
+def what_would_do(agent: Agent) -> str:
+    """Return what an agent can begin with, for a message."""
+    if isinstance(agent, LoneActor):
+        kinds = "AC-IQN, DDPG, SAC, DAgger or PPO"
+        return f"a run, a checkpoint or a folder of pretrained/ of {kinds}"
+    there = "" if agent.only_acting_network_learns else f" that has {NETWORKS}"
+    return f"a run or a checkpoint of {agent.name}, or a folder of pretrained/{there}"
+
+
+def settings_of(config: TrainConfig, names: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of a run that say which networks it has, by their keys."""
     own = {f"algorithm.{name}": getattr(config.algorithm, name) for name in names}
     return {"task": config.task, "stack_k": config.stack_k, **own}

@@ -117,6 +117,7 @@ class Learner(abc.ABC):
         """
         if self.config.algorithm.start:
             begin_with(self.agent, self.config)
+            self.processes.broadcast(self.agent.state_dict().values())
         self.env.set_stage(stages)
         self.stepper.reset()
 

@@ -57,7 +57,7 @@ def test_a_shipped_policy_gives_all_networks_where_it_has_them(name, tmp_path):
     assert_same(begun(name, path), load_policy(tmp_path / "policy.pt")[0])
     write_pretrained(path, read_policy(path), {}, {"step": 6, "commit": "abc"})
     assert not (path / NETWORKS).exists()
-    with pytest.raises(ConfigError, match=rf"algorithm.start is .*{name} cannot .*its {NETWORKS}"):
+    with pytest.raises(ConfigError, match=rf"algorithm.start is .*{name} cannot .*has {NETWORKS}"):
         begun(name, path)
 
 
@@ -85,6 +85,23 @@ def test_an_actor_alone_begins_with_any_actor(name, start, tmp_path):
     torch.testing.assert_close(agent.explore(observation), expected, rtol=0.0, atol=0.05)
 
 
+@pytest.mark.parametrize("shares", [(0.0, 0.1), (0.1, 0.0)])
+def test_the_average_for_acting_follows_where_only_one_has_it(shares, tmp_path):
+    theirs, own = shares
+    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm={"acting_average": theirs})
+    agent, (other, _) = begun("SAC", path, algorithm={"acting_average": own}), load_policy(path)
+    learned = other.policy_network.state_dict()
+    for network in filter(None, (agent.policy_network, agent.average)):
+        assert all(torch.equal(v, learned[n]) for n, v in network.state_dict().items())
+
+
+def test_a_fixed_temperature_stays(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm={"alpha": 0.5})
+    assert begun("SAC", path).log_alpha.exp().item() == pytest.approx(0.5)
+    fixed = begun("SAC", path, algorithm={"alpha": 0.01, "tune_alpha": False})
+    assert fixed.log_alpha.exp().item() == pytest.approx(0.01)
+
+
 def test_networks_that_do_not_fit_are_named(tmp_path):
     path = shipped(tmp_path / "policy", "SAC", whole=True)
     state = torch.load(path / NETWORKS, weights_only=True)
@@ -103,5 +120,8 @@ def test_other_networks_are_refused(tmp_path):
         begun("DDPG", path)
     with pytest.raises(ConfigError, match=r"give its settings, stack_k=1 algorithm.widening=1, or"):
         begun("SAC", path, algorithm={"widening": 2}, stack_k=2)
+    rainbow = save_policy(tmp_path / "rainbow.pt", "Rainbow")
+    with pytest.raises(ConfigError, match=r"give its settings, algorithm.v_min=\S+, or"):
+        begun("Rainbow", rainbow, algorithm={"v_min": -99.0})
     with pytest.raises(ConfigError, match=r"'baseline:orca', which has no networks"):
         begun("SAC", "baseline:orca")

@@ -171,7 +171,7 @@ def test_what_it_cannot_begin_with_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"algorithm.start is .*DQN of which PPO cannot begin"):
         learner(f"algorithm.start={path}")
     path = export_policy(save_policy(tmp_path / "ddpg.pt", "DDPG", algorithm=relative))
-    with pytest.raises(ConfigError, match=r"algorithm.start is .*unless it is an export"):
+    with pytest.raises(ConfigError, match=r"algorithm.start is .*and no export"):
         learner(f"algorithm.start={path}")
     with pytest.raises(ConfigError, match=r"algorithm.start is 'baseline:orca'.*no networks"):
         learner("algorithm.start=baseline:orca")
