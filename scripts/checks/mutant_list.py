@@ -330,6 +330,17 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("missed / coming", "missed"),
         ("> self.logged_step // interval", ">= self.logged_step // interval"),
     ),
+    ("train_RL_agents/policies/start.py", ("train_RL_agents/policies/test_start.py",)): (
+        ("whole=start.whole", "whole=True"),
+        ("value != own[key]", "False"),
+    ),
+    ("train_RL_agents/policies/pretrained.py", ("train_RL_agents/policies/test_start.py",)): (
+        ("return agent.only_acting_network_learns or file.is_file()", "return True"),
+        ("agent.descent.follow()", "pass"),
+    ),
+    ("train_RL_agents/agents/sac.py", ("train_RL_agents/policies/test_start.py",)): (
+        ("not self.config.tune_alpha:", "False:"),
+    ),
     ("train_RL_agents/policies/seal.py", ("train_RL_agents/policies/test_seal.py",)): (
         ("digest and digest != _expected(head, tail)", "False"),
         ("content.rpartition(MARK)", "content.partition(MARK)"),
