@@ -114,6 +114,7 @@ def make(options: argparse.Namespace, console: Console) -> None:
         own = {name: plain(getattr(policy.config.env, name)) for name in waters(policy.config)}
         made.setdefault("trained_with", {})["env"] = own
         policy = policy._replace(config=config)
+    policy = policy._replace(config=without_places(policy.config))
     table = evaluate(policy, options, console)
     write_pretrained(options.output, policy, table, made, whole=options.all_networks)
 
@@ -199,12 +200,25 @@ def command_of(command: Sequence[str]) -> str:
     """Return a command without what only the machine it ran on knows: places of files."""
     words = ["python"]
     for word in command[1:]:
-        path = Path(word)
-        if path.is_absolute():
-            inside = path.is_relative_to(ROOT)
-            word = str(path.relative_to(ROOT)) if inside else path.name
-        words.append(word)
+        key, equals, value = word.rpartition("=")
+        words.append(key + equals + without_place(value))
     return shlex.join(words)
+
+
+def without_place(name: str) -> str:
+    """Return an absolute path from the repository's root on, or its name alone; others as given."""
+    path = Path(name)
+    if not path.is_absolute():
+        return name
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
+
+
+def without_places(config: TrainConfig) -> TrainConfig:
+    """Return a run's settings without what only the machine it ran on knows."""
+    settings: Any = config.algorithm
+    names = [name for name in ("start", "teacher") if hasattr(settings, name)]
+    places = {name: without_place(getattr(settings, name)) for name in names}
+    return dataclasses.replace(config, algorithm=dataclasses.replace(settings, **places))
 
 
 def elapsed_at(step: int, file: Path) -> float | None:

@@ -76,7 +76,7 @@ def frontier(points: Sequence[Point]) -> list[Point]:
 
 
 def write_names(axes: Axes, points: Sequence[Point]) -> None:
-    """Write each point's name beside it, where it covers no point and no other name."""
+    """Write each point's name at the first place where it covers nothing, else at the last."""
     figure = axes.figure
     figure.draw_without_rendering()  # the layout says where points lie
     spots = axes.transData.transform([(point.time_s, point.rules) for point in points])

@@ -8,6 +8,7 @@ import torch
 
 from scripts import make_pretrained
 from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.provenance import ROOT
 
@@ -119,6 +120,14 @@ def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
     assert config.env.reward.timestep == -0.3
     made = json.loads((output / "provenance.json").read_text())
     assert made["trained_with"]["env"]["stream"]["speed"] == [0.0, 0.6]
+
+
+def test_places_of_files_are_left_out():
+    config = config_from_plain({"agent": "PPO", "algorithm": {"start": "/home/me/runs/a"}})
+    assert make_pretrained.without_places(config).algorithm.start == "a"
+    command = ["train.py", "algorithm.start=/home/me/runs/a", f"x={ROOT}/configs/a.yaml", "b=1/c=2"]
+    kept = "python algorithm.start=a x=configs/a.yaml b=1/c=2"
+    assert make_pretrained.command_of(command) == kept
 
 
 def test_bad_input(run, tmp_path, capsys):

@@ -57,7 +57,7 @@ def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
         raise CheckpointError(
             f"{path} is damaged or holds no policy known here ({error}): use another file"
         ) from error
-    for name, value in policy.agent.actor.state_dict().items():
+    for name, value in policy.agent.state_dict().items():
         if not value.isfinite().all():
             raise CheckpointError(
                 f"{path} holds weights that are not finite ({name}): use an older checkpoint, the "

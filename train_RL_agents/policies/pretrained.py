@@ -29,6 +29,7 @@ NETWORKS = "networks.pt"
 CONFIG = "config.yaml"  # all settings, fit for --config
 EVALUATION = "evaluation.json"
 PROVENANCE = "provenance.json"
+FETCH_AGAIN = "fetch the folder again"
 
 
 def write_pretrained(
@@ -107,16 +108,18 @@ def _load_networks(agent: Agent, folder: Path, actor: dict[str, Tensor]) -> bool
             agent.load_state_dict(networks["networks"])
         except (RuntimeError, KeyError) as error:
             raise CheckpointError(f"{file} does not fit {CONFIG}: {error}") from error
+        if any(not actor[n].equal(w) for n, w in agent.actor.state_dict().items()):
+            raise CheckpointError(f"{file} is of another policy than {WEIGHTS}: {FETCH_AGAIN}")
     agent.actor.load_state_dict(actor)
     return agent.only_acting_network_learns or file.is_file()
 
 
 def _read(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
-    remedy = f"fetch the folder again, {WEIGHTS} needs {CONFIG} and {PROVENANCE} beside it"
+    remedy = f"{FETCH_AGAIN}, {WEIGHTS} needs {CONFIG} and {PROVENANCE} beside it"
     try:
         values = read_parsed(path, parse, remedy)
     except ConfigError as error:
         raise CheckpointError(str(error)) from error
     if not isinstance(values, dict):
-        raise CheckpointError(f"{path} holds {type(values).__name__}: fetch the folder again")
+        raise CheckpointError(f"{path} holds {type(values).__name__}: {FETCH_AGAIN}")
     return values

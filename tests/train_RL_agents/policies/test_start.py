@@ -109,6 +109,11 @@ def test_networks_that_do_not_fit_are_named(tmp_path):
     torch.save(state, path / NETWORKS)
     with pytest.raises(CheckpointError, match=rf"(?s)^\S*{NETWORKS} does not fit .*log_alpha"):
         load_policy(path)
+    state["networks"]["log_alpha"] = torch.zeros(())
+    state["networks"]["average.output_layer_mu.bias"] += 1.0
+    torch.save(state, path / NETWORKS)
+    with pytest.raises(CheckpointError, match=rf"{NETWORKS} is of another policy than weights.pt"):
+        load_policy(path)
     (path / NETWORKS).write_bytes(b"none")
     with pytest.raises(CheckpointError, match=NETWORKS):
         load_policy(path)
