@@ -144,7 +144,7 @@ def test_the_results_page_shows_the_shipped_policies(folder):
     # What the page says of all policies.
     assert all(cell.startswith("**") for cell in success)
     assert {*p} - {"< 0.001"} == ({"0.003"} if folder.name == "sac" else set())
-    seldom = {"distilled": {"0.002"}, "iqn_rules": {"0.001"}}
+    seldom = {"iqn_rules": {"0.001"}}
     assert {*late} - {"0.000"} == seldom.get(folder.name, set())
 
 
