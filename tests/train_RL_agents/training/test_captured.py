@@ -57,7 +57,7 @@ def test_captured_steps_do_what_eager_ones_do(agent, processes):
 
 
 OPERATORS = {"AC-IQN": 620, "IQN": 425, "DQN": 320, "Rainbow": 785, "DDPG": 480, "SAC": 765}
-OPERATORS |= {"PPO": 340, "DAgger": 2600}
+OPERATORS |= {"PPO": 340, "DAgger": 1150}
 """Most operators of an update, its backward passes and optimizers included, in float32; of DAgger
 those of a decision are more, since the teacher's shield looks ahead."""
 
