@@ -203,6 +203,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("/ (self.finish - self.begin)", "/ self.finish"),
         ("explore.ramp_share * total", "total"),
         ("updates.decay_from * total", "0"),
+        ("Ramp(rate, ", "Ramp(1.0, "),
         ("bisect_right(self.starts, step) - 1", "bisect_right(self.starts, step - 1) - 1"),
         ("% self.count", "% max(self.count - 1, 1)"),
         (

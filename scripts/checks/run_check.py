@@ -33,7 +33,7 @@ LIFE = (
     *("evaluation.interval_steps=400_000", "evaluation.episodes=5", "evaluation.final_episodes=5"),
 )
 LEARNS = (
-    *("--preset", "quickstart", "total_steps=600_000", "evaluation.interval_steps=600_000"),
+    *("--preset", "quickstart", "total_steps=800_000", "evaluation.interval_steps=800_000"),
     "evaluation.final_episodes=100",
 )
 ENOUGH = 0.7

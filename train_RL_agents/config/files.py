@@ -53,7 +53,8 @@ def load_config(
         task: name of the environment; None takes it from the files.
         agent: name of the algorithm; None takes it from the files.
         preset: name of a file in ``configs/``, without its suffix.
-        path: a YAML or JSON file of settings, or a published training JSON.
+        path: a YAML or JSON file of settings, which may name a preset to begin with; or a published
+            training JSON.
         overrides: ``key=value`` with dotted keys.
 
     Returns:
@@ -96,12 +97,22 @@ def task_named(
 
 
 def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict[str, Any]]:
-    """Return what a preset and a file hold, by their names in messages."""
-    named = {}
-    if preset is not None:
-        named[f"preset {preset}"] = preset_settings(preset)
-    if path is not None:
-        named[str(path)] = _read(Path(path))
+    """Return what a preset and a file hold, by their names in messages.
+
+    A file may name a preset to begin with, by its key ``preset``, and so may a preset.
+
+    Raises:
+        ConfigError: one is missing or damaged, or the file names another preset than is given.
+    """
+    named = {} if path is None else {str(path): _read(Path(path))}
+    below = next(iter(named.values()), {}).pop("preset", None)
+    if preset is not None and below is not None and below != preset:
+        raise ConfigError(f"preset is {below!r}: --preset says {preset!r}, give one of them")
+    below = below if preset is None else preset
+    while below is not None:
+        values = preset_settings(below)
+        named = {f"preset {below}": values, **named}
+        below = values.pop("preset", None)
     return named
 
 

@@ -139,7 +139,8 @@ class Schedules:
         self._epsilon = Ramp(
             explore.epsilon_start, explore.epsilon_end, 0, explore.ramp_share * total
         )
-        self._rate = Ramp(1.0, updates.decay_to, updates.decay_from * total, total)
+        rate = updates.rate_factor
+        self._rate = Ramp(rate, updates.decay_to * rate, updates.decay_from * total, total)
         self._beta = Ramp(replay.beta_start, replay.beta_end, 0, total)
         self.curriculum = Curriculum(config.curriculum, total, config.scenarios.share)
 

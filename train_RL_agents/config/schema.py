@@ -97,6 +97,8 @@ class UpdateConfig(Settings):
     )
     warmup_transitions: int = setting(5_000, unit="robot transitions", source=CHOICE, low=0)
     """Stored before the first update."""
+    rate_factor: float = setting(1.0, unit="-", source=CHOICE, low=1e-3, high=1e3)
+    """Factor of all learning rates of the algorithm: a larger batch allows larger ones."""
     decay_from: float = setting(0.6, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
     """Where the learning rates begin their linear way down."""
     decay_to: float = setting(0.1, unit="-", source=CHOICE, low=0.0, high=1.0)

@@ -125,3 +125,25 @@ def test_keys_of_older_versions_are_taken_for_those_of_today(tmp_path):
     config, _, _ = load_config(path=file, overrides=["updates.replay_ratio=3"])
     assert config.updates.samples_per_insert == 3.0
     assert config.curriculum.stages == (Stage(2, 1, 0, 30.0),)
+
+
+def test_a_preset_begins_with_another_one():
+    config, rules = (load_config(preset=name)[0] for name in ("quickstart", "rules"))
+    assert (config.env, config.curriculum, config.scenarios) == (
+        rules.env,
+        rules.curriculum,
+        rules.scenarios,
+    )
+    assert (config.updates.batch_size, rules.updates.batch_size) == (1024, 256)
+    assert config.env != load_config(agent="SAC")[0].env
+
+
+def test_a_file_begins_with_a_preset(tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text("preset: quickstart\nenv: {reward: {timestep: -0.2}}\n")
+    config, _, _ = load_config(path=file, overrides=["total_steps=20_000"])
+    base = load_config(preset="quickstart")[0]
+    assert config.env.colregs == base.env.colregs != type(base.env.colregs)()
+    assert config.env.reward == dataclasses.replace(base.env.reward, timestep=-0.2)
+    assert (config.total_steps, config.updates) == (20_000, base.updates)
+    assert load_config(preset="quickstart", path=file)[0].env == config.env

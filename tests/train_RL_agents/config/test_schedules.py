@@ -96,12 +96,12 @@ def test_rates_of_a_run():
 def test_rates_change_only_where_their_settings_say():
     overrides = ["total_steps=1000", "worlds=6", "updates.decay_from=0.7", "updates.decay_to=0.2"]
     overrides += ["exploration.epsilon_start=0.9", "exploration.epsilon_end=0.1"]
-    overrides += ["exploration.ramp_share=0.3"]
+    overrides += ["exploration.ramp_share=0.3", "updates.rate_factor=3"]
     config, _, _ = load_config(overrides=overrides)
     rates = [Schedules(config).rates(step) for step in range(1001)]
     for step, (epsilon, scale, _) in enumerate(rates):
         assert epsilon == pytest.approx(0.9 - 0.8 * min(step / 300, 1.0))
-        assert scale == pytest.approx(1.0 - 0.8 * max(step - 700, 0) / 300)
+        assert scale == pytest.approx(3.0 * (1.0 - 0.8 * max(step - 700, 0) / 300))
 
 
 @pytest.mark.parametrize("mode", ["mixed", "sequential"])

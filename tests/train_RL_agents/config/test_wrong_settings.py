@@ -67,6 +67,17 @@ def test_missing_and_damaged_files(tmp_path):
         load_config(preset="warp")
 
 
+def test_a_file_that_begins_with_a_preset_it_cannot_have(tmp_path):
+    path = tmp_path / "own.yaml"
+    for wrong in ("warp", "[rules]", "{}"):
+        path.write_text(f"preset: {wrong}\n")
+        with pytest.raises(ConfigError, match=r"preset is .*choose one of .*quickstart"):
+            load_config(path=path)
+    path.write_text("preset: rules\n")
+    with pytest.raises(ConfigError, match=r"preset is 'rules': --preset says 'scale', give one"):
+        load_config(preset="scale", path=path)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
