@@ -5,7 +5,7 @@
 # Another one than before takes effect; a run that gives none keeps what is there.
 PYTHON ?=
 TORCH_INDEX ?=
-# What to train (the preset's), and further arguments for train, test and bench.
+# Which algorithm to train (the quickstart's), and further arguments for train, test and bench.
 AGENT ?=
 ARGS ?=
 # How the extension is built; setup.py explains them.
@@ -40,7 +40,8 @@ endif
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make train [AGENT=...] [ARGS=...]     set up, then train with the quickstart preset"
+	@echo "make train [ARGS=...]                 set up, then train with the preset quickstart"
+	@echo "make train AGENT=... [ARGS=...]       set up, then train this algorithm with the preset short"
 	@echo "make test [ARGS=...]                  set up, then lint and run the tests"
 	@echo "make check                            set up, lint, and the tests that take seconds"
 	@echo "make lint                             ruff and mypy only"
@@ -50,7 +51,7 @@ help:
 	@echo "Variables: PYTHON, TORCH_INDEX, $(BUILD_VARIABLES)"
 
 train: setup
-	$(PY) train_RL_agents/train.py --preset quickstart $(if $(AGENT),--agent $(AGENT)) $(ARGS)
+	$(PY) train_RL_agents/train.py $(if $(AGENT),--preset short --agent $(AGENT),--preset quickstart) $(ARGS)
 
 # All but the tests that train, compile or start processes; each room has some that remain.
 check: setup lint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import operator
 import re
 from collections import defaultdict
@@ -64,14 +65,23 @@ def check_replayed(config: VesselTaskConfig, read: VesselTaskConfig) -> None:
         ConfigError: a parameter would be another one.
     """
     pairs = zip(config.named_numbers(), read.named_numbers(), strict=True)
-    for (name, value), (_, replayed) in pairs:
-        if value != replayed and name not in NOT_IN_A_REPLAY:
-            key = re.sub(r"\.\d+$", "", name)  # an entry of a range is set with the others
-            given, taken = map(operator.attrgetter(key), (config, read))
-            raise ConfigError(
-                f"env.{key} is {given!r}: the episode format has no place for it and a replay would"
-                f" take {taken!r}; set env.{key} to that for the recording"
-            )
+    differ = {
+        re.sub(r"\.\d+$", "", name): None  # an entry of a range is set with the others
+        for (name, value), (_, replayed) in pairs
+        if value != replayed and name not in NOT_IN_A_REPLAY
+    }
+    if not differ:
+        return
+    given, taken = ([operator.attrgetter(key)(whole) for key in differ] for whole in (config, read))
+    are = ", ".join(f"env.{key} is {value!r}" for key, value in zip(differ, given, strict=True))
+    settings = (
+        f"env.{key}={json.dumps(value, separators=(',', ':'))}"
+        for key, value in zip(differ, taken, strict=True)
+    )
+    raise ConfigError(
+        f"{are}: the episode format has no place for it and a replay would take "
+        f"{', '.join(map(repr, taken))}; set {' '.join(settings)} for the recording"
+    )
 
 
 def _config_of_sections(env: dict[str, Any], robots: dict[str, Any], source: str) -> EnvConfig:

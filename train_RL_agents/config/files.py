@@ -66,6 +66,8 @@ def load_config(
     """
     named = _named_layers(preset, path)
     layers = [*named.values(), read_overrides(overrides)]
+    if "preset" in layers[-1]:
+        raise ConfigError(f"preset is {layers[-1]['preset']!r}: give it as --preset NAME")
     for key, option in {"agent": agent, "task": task}.items():
         given = layers[-1].get(key, option)
         if option is not None and given != option:
@@ -73,8 +75,8 @@ def load_config(
     try:
         return _merged(layers, agent, task)
     except ConfigError:
-        for where, layer in named.items():
-            _check_alone(where, layer, agent, task)
+        for count, where in enumerate(named, 1):
+            _check_without_others(where, layers[:count], agent, task)
         raise
 
 
@@ -105,14 +107,19 @@ def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict
         ConfigError: one is missing or damaged, or the file names another preset than is given.
     """
     named = {} if path is None else {str(path): _read(Path(path))}
-    below = next(iter(named.values()), {}).pop("preset", None)
-    if preset is not None and below is not None and below != preset:
-        raise ConfigError(f"preset is {below!r}: --preset says {preset!r}, give one of them")
-    below = below if preset is None else preset
+    below, asks = next(iter(named.values()), {}).pop("preset", None), f"{path}: "
+    if preset is not None and below not in (None, preset):
+        raise ConfigError(
+            f"{asks}preset is {below!r}, and --preset says {preset!r}: give one of them"
+        )
+    if preset is not None:
+        below, asks = preset, ""
     while below is not None:
-        values = preset_settings(below)
-        named = {f"preset {below}": values, **named}
-        below = values.pop("preset", None)
+        values, name = preset_settings(below, asks), f"preset {below}"
+        if name in named:
+            raise ConfigError(f"{asks}preset is {below!r}, which begins with this one: leave it out")
+        named = {name: values, **named}
+        below, asks = values.pop("preset", None), f"{name}: "
     return named
 
 
@@ -156,14 +163,16 @@ def _check_sections(layers: Sequence[dict[str, Any]], within: str = "") -> None:
         _check_sections(sections, f"{within}{key}.")
 
 
-def _check_alone(where: str, values: dict[str, Any], agent: str | None, task: str | None) -> None:
-    """Check a preset or a file without what is given besides, to name it where it is at fault.
+def _check_without_others(
+    where: str, layers: Sequence[dict[str, Any]], agent: str | None, task: str | None
+) -> None:
+    """Check a preset or a file, with those that it stands on, to name it where it is at fault.
 
     Raises:
         ConfigError: it is.
     """
     try:
-        _merged([values], agent, task)
+        _merged(layers, agent, task)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
 
@@ -187,14 +196,18 @@ def presets() -> list[str]:
     return sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in others)
 
 
-def preset_settings(name: str) -> dict[str, Any]:
+def preset_settings(name: str, asks: str = "") -> dict[str, Any]:
     """Return what a preset's file says.
+
+    Args:
+        name: of the preset.
+        asks: begins a message: the file that names it.
 
     Raises:
         ConfigError: there is no such preset.
     """
     if name not in presets():
-        raise ConfigError(f"preset is {name!r}: choose one of {', '.join(presets())}")
+        raise ConfigError(f"{asks}preset is {name!r}: choose one of {', '.join(presets())}")
     return _read(CONFIGS / f"{name}.yaml")
 
 

@@ -22,7 +22,7 @@ from marinenav_env.episodes.format import read_episode, write_episode
 from marinenav_env.episodes.record import episodes_of, record_episodes
 from marinenav_env.episodes.replay import check
 from marinenav_env.episodes.tracks import tracks_of
-from marinenav_env.fields import ConfigError
+from marinenav_env.fields import ConfigError, build
 from marinenav_env.tracks import record_tracks
 
 STAGES = (PUBLISHED_STAGES[0], Stage(robots=5, vortices=4, buoys=4, min_distance_m=40.0))
@@ -174,6 +174,19 @@ def test_a_parameter_that_files_cannot_hold_is_refused(group, field, value, repl
     message = rf"{group}\.{field} is {value}: the episode format .* would take {replayed}; set"
     with pytest.raises(ConfigError, match=message):
         record_episodes(env, steer, seed=0)
+
+
+def test_all_that_files_cannot_hold_is_named_with_what_to_set():
+    env = {"colregs": {"head_on_x_max": 22.0, "margin": 2.0}, "wind": {"speed": (3.0, 4.0)}}
+    with pytest.raises(ConfigError) as refused:
+        record_episodes(MarineNavEnv(1, config=build(EnvConfig, env)), steer, seed=0)
+    message = str(refused.value)
+    assert message.startswith("env.wind.speed is (3.0, 4.0), env.colregs.head_on_x_max is 22.0, ")
+    assert message.partition("; set ")[2].removesuffix(" for the recording").split() == [
+        "env.wind.speed=[0.0,0.0]",
+        "env.colregs.head_on_x_max=17.0",
+        "env.colregs.margin=1.0",
+    ]
 
 
 def test_parameters_that_files_hold_or_a_replay_does_not_need_may_differ(tmp_path):

@@ -24,6 +24,7 @@ def test_a_training_is_killed_resumed_evaluated_and_exported(capfd):
 
 def test_a_training_that_learns_nothing_is_told(capfd):
     few = ("total_steps=16", "evaluation.interval_steps=16", "evaluation.final_episodes=1")
+    few += ("curriculum.stages=[[3,0,0,30]]", "scenarios.share=0")
     assert run_check.main(["learns", "--device", "cpu", "--settings", *SHORT, *few]) == 1
     assert "success 0.00 in the first stage, less than 0.7" in capfd.readouterr().err
 

@@ -3,6 +3,7 @@
 import pytest
 
 from marinenav_env.fields import ConfigError
+from train_RL_agents.config import files
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import TrainConfig
 
@@ -71,11 +72,31 @@ def test_a_file_that_begins_with_a_preset_it_cannot_have(tmp_path):
     path = tmp_path / "own.yaml"
     for wrong in ("warp", "[rules]", "{}"):
         path.write_text(f"preset: {wrong}\n")
-        with pytest.raises(ConfigError, match=r"preset is .*choose one of .*quickstart"):
+        with pytest.raises(ConfigError, match=f"^{path}: preset is .*choose one of .*quickstart"):
             load_config(path=path)
     path.write_text("preset: rules\n")
-    with pytest.raises(ConfigError, match=r"preset is 'rules': --preset says 'scale', give one"):
+    message = f"^{path}: preset is 'rules', and --preset says 'scale': give one"
+    with pytest.raises(ConfigError, match=message):
         load_config(preset="scale", path=path)
+    with pytest.raises(ConfigError, match="^preset is 'rules': give it as --preset NAME"):
+        load_config(overrides=["preset=rules"])
+
+
+def test_presets_that_begin_with_each_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "CONFIGS", tmp_path)
+    for name, base in {"one": "two", "two": "one", "three": "warp"}.items():
+        (tmp_path / f"{name}.yaml").write_text(f"preset: {base}\n")
+    with pytest.raises(ConfigError, match="^preset two: preset is 'one', which begins with this"):
+        load_config(preset="one")
+    with pytest.raises(ConfigError, match="^preset three: preset is 'warp': choose one of"):
+        load_config(preset="three")
+
+
+def test_a_file_on_a_preset_is_not_blamed_for_others(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text("preset: rules\nalgorithm: {alpha_learning_rate: 1e-4}\n")
+    with pytest.raises(ConfigError, match=r"^worlds is 0: give 1 or more"):
+        load_config(path=path, overrides=["worlds=0"])
 
 
 @pytest.mark.parametrize(
