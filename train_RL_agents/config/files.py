@@ -117,7 +117,9 @@ def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict
     while below is not None:
         values, name = preset_settings(below, asks), f"preset {below}"
         if name in named:
-            raise ConfigError(f"{asks}preset is {below!r}, which begins with this one: leave it out")
+            raise ConfigError(
+                f"{asks}preset is {below!r}, which begins with this one: leave it out"
+            )
         named = {name: values, **named}
         below, asks = values.pop("preset", None), f"{name}: "
     return named

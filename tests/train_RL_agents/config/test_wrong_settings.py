@@ -78,7 +78,7 @@ def test_a_file_that_begins_with_a_preset_it_cannot_have(tmp_path):
     message = f"^{path}: preset is 'rules', and --preset says 'scale': give one"
     with pytest.raises(ConfigError, match=message):
         load_config(preset="scale", path=path)
-    with pytest.raises(ConfigError, match="^preset is 'rules': give it as --preset NAME"):
+    with pytest.raises(ConfigError, match=r"^preset is 'rules': give it as --preset NAME"):
         load_config(overrides=["preset=rules"])
 
 
@@ -86,9 +86,9 @@ def test_presets_that_begin_with_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "CONFIGS", tmp_path)
     for name, base in {"one": "two", "two": "one", "three": "warp"}.items():
         (tmp_path / f"{name}.yaml").write_text(f"preset: {base}\n")
-    with pytest.raises(ConfigError, match="^preset two: preset is 'one', which begins with this"):
+    with pytest.raises(ConfigError, match=r"^preset two: preset is 'one', which begins with this"):
         load_config(preset="one")
-    with pytest.raises(ConfigError, match="^preset three: preset is 'warp': choose one of"):
+    with pytest.raises(ConfigError, match=r"^preset three: preset is 'warp': choose one of"):
         load_config(preset="three")
 
 
