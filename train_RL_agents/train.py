@@ -36,7 +36,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="take settings from this YAML file, or from a published training JSON",
+        help="take settings from this YAML file, which may name a preset to begin with, or from a "
+        "published training JSON",
     )
     parser.add_argument(
         "--preset", choices=presets(), help="take settings from this file of configs/"
