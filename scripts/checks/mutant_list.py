@@ -199,6 +199,19 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ),
         ("load<V>(at(s, Field::kThrustRate, w))", "load<V>(at(s, Field::kMass, w))"),
     ),
+    (
+        "train_RL_agents/config/files.py",
+        (
+            "train_RL_agents/config/test_wrong_settings.py",
+            "train_RL_agents/config/test_config.py",
+        ),
+    ): (
+        ("layers[:count], agent, task)", "layers[count - 1 : count], agent, task)"),
+        ('values.pop("preset", None), f"{name}: "', 'values.pop("preset", None), ""'),
+        ('if "preset" in layers[-1]', 'if "presets" in layers[-1]'),
+        ("below not in (None, preset)", "below is None"),
+        ("named = {name: values, **named}", "named = {**named, name: values}"),
+    ),
     ("train_RL_agents/config/schedules.py", ("train_RL_agents/config/test_schedules.py",)): (
         ("/ (self.finish - self.begin)", "/ self.finish"),
         ("explore.ramp_share * total", "total"),
