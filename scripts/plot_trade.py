@@ -75,9 +75,8 @@ def frontier(points: Sequence[Point]) -> list[Point]:
     return best
 
 
-def write_names(axes: Axes, points: Sequence[Point]) -> None:
+def write_names(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
     """Write each point's name at the first place where it covers nothing, else at the last."""
-    figure = axes.figure
     figure.draw_without_rendering()  # the layout says where points lie
     spots = axes.transData.transform([(point.time_s, point.rules) for point in points])
     taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in spots]
@@ -117,7 +116,7 @@ def plot(points: Sequence[Point]) -> Figure:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, loc="upper left", frameon=False)
-    write_names(axes, points)
+    write_names(figure, axes, points)
     return figure
 
 

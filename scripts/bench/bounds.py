@@ -94,10 +94,10 @@ def products_of(case: Case, row: Mapping[str, Any]) -> float:
         case: what was measured.
         row: of it; that of a training says what an update and its batch take.
     """
-    if case.agent is None:
-        return 0.0
     few = dataclasses.replace(case, worlds=FEW_WORLDS, shield=None)
     chooser = chooser_of(few)
+    if chooser is None:
+        return 0.0
     simulation = Simulation(dataclasses.replace(few, mode="inference"))
     simulation.place()
     with FlopCounterMode(display=False) as counter, torch.no_grad():

@@ -47,7 +47,7 @@ class Case:
         shield: settings of the shield around a loaded policy, None for no shield.
         task: the environment.
         samples_per_insert: gradient samples per stored robot transition.
-        batch_size: of an update.
+        batch_size: of an update, 0 without updates.
         skip_reset_if_empty: as in `MarineNavEnv`.
         turns: decisions in one launch.
     """
@@ -66,7 +66,7 @@ class Case:
     shield: ShieldConfig | None = None
     task: str = "marine"
     samples_per_insert: float | None = None
-    batch_size: int | None = None
+    batch_size: int = 0
     skip_reset_if_empty: bool = True
     turns: int = 1
 

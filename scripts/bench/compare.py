@@ -195,8 +195,8 @@ def print_rows(rows: Sequence[dict[str, Any]], rounds: int) -> None:
     for row in rows:
         cells = [row["mode"], row["agent"] or "", f"{row['worlds']:,}", str(row["vortices"])]
         rates = (f"{row[f'{name}_robot_steps_per_s']:,.0f}" for name in ("before", "after"))
-        ratios = (row["ratio"], min(row["ratios"]), max(row["ratios"]))
-        ratios += (row["ratio_of_fastest_repeats"],)
+        ratios = [row["ratio"], min(row["ratios"]), max(row["ratios"])]
+        ratios.append(row["ratio_of_fastest_repeats"])
         table.add_row(*cells, row["resets"], *rates, *(f"{ratio:.3f}" for ratio in ratios))
     open_console().print(table)
 

@@ -8,8 +8,9 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -36,24 +37,24 @@ class Laps:
 
     def __init__(self, device: torch.device) -> None:
         self._on_gpu = device.type == "cuda"
-        self._marks: list[torch.cuda.Event | float] = []
+        self._events: list[torch.cuda.Event] = []
+        self._times: list[float] = []
 
     def mark(self) -> None:
         """End a lap and begin the next; waits for nothing."""
         if self._on_gpu:
             event = torch.cuda.Event(enable_timing=True)
             event.record()
-            self._marks.append(event)
+            self._events.append(event)
         else:
-            self._marks.append(time.perf_counter())
+            self._times.append(time.perf_counter())
 
     def seconds(self) -> list[float]:
         """Return the laps [s], after waiting for the last mark on a GPU."""
-        pairs = zip(self._marks[:-1], self._marks[1:], strict=True)
         if self._on_gpu:
-            self._marks[-1].synchronize()
-            return [begin.elapsed_time(end) / 1e3 for begin, end in pairs]
-        return [end - begin for begin, end in pairs]
+            self._events[-1].synchronize()
+            return [begin.elapsed_time(end) / 1e3 for begin, end in pairwise(self._events)]
+        return [end - begin for begin, end in pairwise(self._times)]
 
 
 def timed(device: torch.device, work: Callable[[], object]) -> float:
@@ -154,9 +155,9 @@ def _matmul_rate(device: torch.device, dtype: torch.dtype) -> float:
     return 2.0 * size**3 / min(timed(device, work) for _ in range(15))
 
 
-def describe_machine(device: torch.device) -> dict[str, object]:
+def describe_machine(device: torch.device) -> dict[str, Any]:
     """Return what a reader needs to compare figures with those of another machine."""
-    cpu = {
+    cpu: dict[str, Any] = {
         "cpu": _cpu_model(),
         "cpu_count": os.cpu_count(),
         "cpu_threads": torch.get_num_threads(),
@@ -179,7 +180,7 @@ def describe_machine(device: torch.device) -> dict[str, object]:
     }
 
 
-def record_head(device: torch.device) -> dict[str, object]:
+def record_head(device: torch.device) -> dict[str, Any]:
     """Return what a record of measurements begins with: machine, commit and versions.
 
     `commit` and `uncommitted_changes`, whether files differ from it, are None without git.

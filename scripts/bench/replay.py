@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -125,11 +126,12 @@ def index_works(priorities: Tensor, batch: int) -> Works:
     flat, heap = FlatSum(priorities), NumpySumTree(priorities)
     index = torch.randint(0, entries, (batch,), device=device)
     fresh = torch.rand(batch, device=device)
+    tree_works = (
+        lambda: tree.sample(batch),
+        lambda: tree.set(index, weight_of_priority(fresh, ALPHA)),
+    )
     works: Works = {
-        BASE: (
-            lambda: tree.sample(batch),
-            lambda: tree.set(index, weight_of_priority(fresh, ALPHA)),
-        ),
+        BASE: tree_works,
         "sum tree, uniform": (lambda: uniform.sample(batch), None),
         "flat float64 sum": (
             lambda: flat.sample(batch),
@@ -141,7 +143,8 @@ def index_works(priorities: Tensor, batch: int) -> Works:
         ),
     }
     if device.type == "cuda":
-        works["sum tree, captured"] = tuple(captured(work) for work in works[BASE])
+        sample, update = tree_works
+        works["sum tree, captured"] = captured(sample), captured(update)
     return works
 
 
@@ -210,7 +213,7 @@ def run(sizes: tuple[int, ...], rounds: int, device: torch.device) -> list[dict[
     return rows
 
 
-def show(rows: list[dict[str, object]], device: torch.device) -> None:
+def show(rows: list[dict[str, Any]], device: torch.device) -> None:
     """Print the records as a table, times in microseconds."""
     threads = f", {torch.get_num_threads()} threads" if device.type == "cpu" else ""
     table = Table(title=f"Replay on {device}{threads}: medians in microseconds")

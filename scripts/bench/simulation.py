@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -149,13 +150,10 @@ class Simulation:
         turns = self.case.turns
         if turns == 1:
             actions = random_actions(self.env, PREPARED_ACTIONS)
-            return [lambda action=action: self._decide(lambda _: action) for action in actions]
+            return [partial(self._take, action) for action in actions]
         several = [random_actions(self.env, turns) for _ in range(2)]
         out = self.env.make_buffers(turns)
-        return [
-            lambda actions=actions: self.env.unroll_into(actions, self._stepper.now, out)
-            for actions in several
-        ]
+        return [partial(self._unroll, actions, out) for actions in several]
 
     @property
     def observed(self) -> Any:
@@ -191,5 +189,11 @@ class Simulation:
         return Repeat(seconds, cpu_seconds, int(self.env.robot_steps()), decisions)
 
     def _decide(self, choose: Callable[[Any], torch.Tensor]) -> None:
-        self._stepper.step(choose(self._stepper.now.obs))
+        self._take(choose(self._stepper.now.obs))
+
+    def _take(self, action: torch.Tensor) -> None:
+        self._stepper.step(action)
         self._stepper.advance(self._renewed)
+
+    def _unroll(self, actions: torch.Tensor, out: Any) -> None:
+        self.env.unroll_into(actions, self._stepper.now, out)

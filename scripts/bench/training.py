@@ -19,7 +19,7 @@ from scripts.bench.modes import row_of
 from scripts.bench.simulation import Repeat, stagger
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
-from train_RL_agents.training.replay_learner import UPDATES_IN_A_GRAPH
+from train_RL_agents.training.replay_learner import UPDATES_IN_A_GRAPH, ReplayLearner
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 # Rows of the replay: few enough to fill it before measuring, so that it does not grow.
@@ -190,6 +190,7 @@ def _update_cost(
     Their share of the peak is that of the format which the agent's heads multiply in.
     """
     learner = training.trainer.learner
+    assert isinstance(learner, ReplayLearner)  # `--agents` takes no other
     seconds = statistics.median(timed(case.device, learner.learn) for _ in range(10))
     batch = learner.replay.sample(case.batch_size)
     with FlopCounterMode(display=False) as counter:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.checks.install_check import ROOT, CheckError, copy_sources, run
+from scripts.checks.install_check import ROOT, CheckError, run
+from scripts.checks.sources import copy_sources
 
 TESTS = (
     "tests/test_build.py::test_cuda_half_is_there_if_it_should_be",
@@ -33,7 +33,7 @@ def install(folder: Path, torch: str) -> Path:
     """
     run([sys.executable, "-m", "venv", folder], folder.parent)
     python = folder / "bin" / "python"
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
     run([*pip, torch], folder)
     run([*pip, "--requirement", ROOT / "requirements.txt"], folder)  # a torch that fits stays
     version, cuda = run([python, "-c", ASK_TORCH], folder).split()
@@ -45,8 +45,6 @@ def install(folder: Path, torch: str) -> Path:
 def build(python: Path, source: Path) -> None:
     """Build the operators in a copy of the sources, and run there what needs no GPU."""
     copy_sources(source)
-    shutil.copytree(ROOT / "tests", source / "tests")
-    shutil.copy(ROOT / "requirements.txt", source)
     os.environ["FORCE_CUDA"] = "1"
     run([python, "setup.py", "--quiet", "build_ext", "--inplace"], source)
     print(run([python, "-m", "pytest", "-q", *TESTS], source))

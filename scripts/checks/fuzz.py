@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,13 @@ def play_configurations(options: argparse.Namespace, folder: Path) -> Iterator[R
     for batch, begin in enumerate(range(0, options.configurations, configurations.BATCH)):
         count = min(configurations.BATCH, options.configurations - begin)
         yield from play_all(
-            lambda player, batch=batch, count=count: configurations.play(
-                player, options.seed, batch, count, options.train_every, folder
+            partial(
+                configurations.play,
+                seed=options.seed,
+                batch=batch,
+                count=count,
+                train_every=options.train_every,
+                folder=folder,
             ),
             options.patience,
         )

@@ -34,6 +34,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from marinenav_env.files import write_atomically, write_json
 from scripts.checks.gpu_plan import ALWAYS, LACKING, NEEDED, SANITIZERS, Check, groups
@@ -72,7 +73,7 @@ def problem() -> str | None:
     return None
 
 
-def describe() -> tuple[dict[str, object], str, list[str]]:
+def describe() -> tuple[dict[str, Any], str, list[str]]:
     """Return what the record begins with, the GPU's architecture such as 9.0, and the agents.
 
     Raises:
@@ -110,14 +111,14 @@ class Run:
     def __init__(
         self,
         head: Mapping[str, object],
-        words: Mapping[str, object],
+        words: Mapping[str, Any],
         only: Sequence[str],
         limit_s: int,
     ) -> None:
         self.head, self.words, self.only, self.limit_s = head, words, only, limit_s
         self.folder, self.scratch = Path(words["folder"]), Path(words["scratch"])
         self.begun = time.monotonic()
-        self.results: list[dict[str, object]] = []
+        self.results: list[dict[str, Any]] = []
 
     def seconds(self) -> int:
         """Return the time since the beginning [s]."""

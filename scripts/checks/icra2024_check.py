@@ -49,8 +49,8 @@ def draw_world(random: np.random.RandomState, stage: Stage) -> World:
         ends = [end for row in world.robots for end in (row[:2], row[4:])]
         return all(np.linalg.norm(point - end) >= metres for end in ends)
 
-    def fits_vortex(x: float, y: float, circulation: float) -> bool:
-        r, here = current.core_radius, np.array([x, y])
+    def fits_vortex(here: np.ndarray, circulation: float) -> bool:
+        r = current.core_radius
         inside = ((here >= r) & (here <= size - r)).all()
         if not inside or not clear(here, r + scenario.clear_radius):
             return False
@@ -64,9 +64,8 @@ def draw_world(random: np.random.RandomState, stage: Stage) -> World:
                 return False
         return True
 
-    def fits_buoy(x: float, y: float, radius: float) -> bool:
-        here, r = np.array([x, y]), current.core_radius
-        apart = [(place, r) for *place, _ in world.vortices]
+    def fits_buoy(here: np.ndarray, radius: float) -> bool:
+        apart = [(place, current.core_radius) for *place, _ in world.vortices]
         apart += [(place, other) for *place, other in world.buoys]
         return clear(here, radius + scenario.clear_radius) and all(
             np.linalg.norm(here - place) > radius + other for place, other in apart
@@ -87,7 +86,7 @@ def draw_world(random: np.random.RandomState, stage: Stage) -> World:
         place, positive = random.uniform(np.zeros(2), size), random.binomial(1, 0.5)
         speed = random.uniform(current.edge_speed_min, current.edge_speed_max)
         circulation = (1 if positive else -1) * 2 * np.pi * current.core_radius * speed
-        if fits_vortex(*place, circulation):
+        if fits_vortex(place, circulation):
             world.vortices.append((*place, circulation))
         if len(world.vortices) == stage.vortices:
             break
@@ -95,7 +94,7 @@ def draw_world(random: np.random.RandomState, stage: Stage) -> World:
     for _ in range(scenario.placement_tries):
         place = random.uniform(low, high)
         radius = random.uniform(scenario.buoy_radius_min, scenario.buoy_radius_max)
-        if fits_buoy(*place, radius):
+        if fits_buoy(place, radius):
             world.buoys.append((*place, radius))
         if len(world.buoys) == stage.buoys:
             break

@@ -66,8 +66,8 @@ def run(command: Sequence[str | Path], folder: Path) -> str:
 
 def build_wheel(folder: Path) -> Path:
     """Build the wheel of the last commit in a folder, as pip does with git+ADDRESS; return it."""
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    options = ["--no-deps", "--no-build-isolation", "--wheel-dir", folder / "wheels"]
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", folder / "wheels")
     run([*pip, "wheel", *options, f"git+file://{ROOT}"], folder)
     (wheel,) = (folder / "wheels").iterdir()
     return wheel
@@ -99,7 +99,7 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     """Make an environment with the wheel; return its folder of programs."""
     run([sys.executable, "-m", "venv", folder], folder.parent)
     programs = folder / "bin"
-    pip = [programs / "python", "-m", "pip", "--disable-pip-version-check"]
+    pip = (programs / "python", "-m", "pip", "--disable-pip-version-check")
     run([*pip, "install", "--no-deps", "--no-index", wheel], folder)
     # Behind the environment's own folder on the path, so that the wheel's packages come first. A
     # path, and not `site.addsitedir`: the .pth files there would lead to this source tree.

@@ -42,7 +42,9 @@ class Problem(NamedTuple):
 
 def threshold_of(task: str) -> float:
     """Return what Gymnasium asks of a task's mean return."""
-    return gymnasium.spec(TASKS[task].gymnasium_id).reward_threshold
+    threshold = gymnasium.spec(TASKS[task].gymnasium_id).reward_threshold
+    assert threshold is not None  # not every task has one; these do
+    return threshold
 
 
 PROBLEMS = (

@@ -27,7 +27,9 @@ from typing import Any
 import pytest
 import torch
 
-from scripts.checks.mutant_list import CORE, MUTANTS, Mutant  # and nothing else of the project
+# and nothing else of the project
+from scripts.checks.mutant_list import CORE, MUTANTS, Mutant
+from scripts.checks.sources import copy_sources
 
 ROOT = Path(__file__).resolve().parents[2]
 CHOSEN = "MARINENAV_MUTANT"
@@ -61,16 +63,6 @@ def stale(mutants: Iterable[Mutant] = MUTANTS) -> list[str]:
         for mutant in mutants
         if (ROOT / mutant.file).read_text().count(mutant.before) != 1
     ]
-
-
-def copy_sources(folder: Path) -> None:
-    """Copy what git knows, and new files, as they are now."""
-    command = ["git", "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"]
-    listed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
 
 
 def put_into_core(folder: Path, mutants: Sequence[Mutant]) -> None:
@@ -182,8 +174,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             put_into_core(folder, MUTANTS)
             build(folder)
         else:
-            for library in (ROOT / "marinenav_env").glob("_[ob]*"):  # the library and its record
-                shutil.copy(library, folder / "marinenav_env")
+            for built in (ROOT / "marinenav_env").glob("_[ob]*"):  # the library and its record
+                shutil.copy(built, folder / "marinenav_env")
         tests = dict.fromkeys(name for _, mutant in chosen for name in mutant.tests)
         if not passes(folder, tests):
             print("error: the tests fail without a mutant", file=sys.stderr)

@@ -49,15 +49,15 @@ def program(name: str, *arguments: str | Path) -> list[str]:
     return [sys.executable, str(ROOT / "train_RL_agents" / name), *map(str, arguments)]
 
 
-def run(*command: str | Path) -> None:
+def run(name: str, *arguments: str | Path) -> None:
     """Run a program to its end.
 
     Raises:
         FailedError: it fails.
     """
-    done = subprocess.run(program(*command), cwd=ROOT, check=False)
+    done = subprocess.run(program(name, *arguments), cwd=ROOT, check=False)
     if done.returncode != 0:
-        raise FailedError(f"{command[0]} ended with status {done.returncode}")
+        raise FailedError(f"{name} ended with status {done.returncode}")
 
 
 def kill_early(command: Sequence[str], folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -87,8 +88,9 @@ def look_ahead(env: MarineNavEnv, stepper: Stepper, action: torch.Tensor) -> Non
 
 def unroll(device: str, dtype: torch.dtype, frames: int) -> None:
     """Take several decisions of classic tasks in one launch, over ends and new starts."""
+    short: dict[str, Any] = {"episode": {"max_steps": 3}}
     for kind in CLASSIC:
-        config = kind.config_type(episode={"max_steps": 3})
+        config = kind.config_type(**short)
         env = kind(WORLDS, config=config, device=device, dtype=dtype, stack_k=frames)
         now = env.make_buffers()
         env.reset_into(now)

@@ -124,8 +124,9 @@ def record(options: argparse.Namespace) -> int:
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
-    kind = {"tasks": RECORDED, "adapt": adapted(options), "dtype": torch.float64}
-    worlds = worlds_of(options, changes, **kind)
+    worlds = worlds_of(
+        options, changes, tasks=RECORDED, adapt=adapted(options), dtype=torch.float64
+    )
     count = worlds.env.worlds
     if options.output.suffix == ".json" and count > 1:
         options.parser.error(

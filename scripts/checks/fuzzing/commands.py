@@ -20,7 +20,7 @@ def call(main: Callable[[Sequence[str]], int], *arguments: str) -> None:
     errors, shown = io.StringIO(), io.StringIO()
     with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(shown):
         try:
-            status = main(list(arguments))
+            status: str | int | None = main(list(arguments))
         except SystemExit as end:  # argparse
             status = end.code
     if status:

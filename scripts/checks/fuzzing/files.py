@@ -12,6 +12,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -302,7 +303,5 @@ def play(player: Player, seed: int, count: int, samples: Path, whole: dict, fold
         way, content = damaged(KINDS[name], samples, draw)
         player.play(
             f"{number}: {name}, {way}",
-            lambda name=name, way=way, content=content: judge(
-                name, way, content, whole[name], samples, folder
-            ),
+            partial(judge, name, way, content, whole[name], samples, folder),
         )

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -94,7 +95,5 @@ def play(player: Player, seed: int, count: int, lifetimes: dict[str, float], fol
         moment = draw.uniform(kill_check.EARLIEST_S, lifetimes[agent])
         player.play(
             f"{number}: {agent}, {sent.name} after {moment:.2f} s",
-            lambda agent=agent, sent=sent, moment=moment: judge(
-                agent, sent, moment, folder / agent, folder / "run"
-            ),
+            partial(judge, agent, sent, moment, folder / agent, folder / "run"),
         )
