@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -119,13 +119,28 @@ class EpisodeConfig(Settings):
 class TaskConfig(Settings):
     """All parameters of a task, in groups; `episode` is in every task."""
 
+    not_numbers: ClassVar[tuple[str, ...]] = ("vessel.name",)
+    """Parameters that the operators do not take, or in another form."""
+
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
     def named_numbers(self) -> Iterator[tuple[str, float]]:
-        """(name, value) of every parameter that the operators take."""
-        return named_numbers(self)
+        """(group.name, value) of every parameter that the operators take."""
+        for group in dataclasses.fields(self):
+            part = getattr(self, group.name)
+            for entry in dataclasses.fields(part):
+                value = getattr(part, entry.name)
+                name = f"{group.name}.{entry.name}"
+                if name in self.not_numbers:
+                    continue
+                if isinstance(value, str):  # the core counts choices from 0
+                    value = entry.metadata["choices"].index(value)
+                if isinstance(value, tuple):
+                    yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
+                else:
+                    yield name, float(value)
 
 
 @dataclass(frozen=True)
@@ -195,6 +210,7 @@ class ThrustTaskConfig(VesselTaskConfig):
 class EnvConfig(ThrustTaskConfig):
     """All parameters of the first task."""
 
+    not_numbers = ("vessel.name", "perception.radius_kappa")  # of the latter a table of quantiles
     perception: PerceptionConfig = field(default_factory=PerceptionConfig)
     colregs: ColregsConfig = field(default_factory=ColregsConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
@@ -203,29 +219,3 @@ class EnvConfig(ThrustTaskConfig):
         """Refuse what its parts refuse, and a range within which contacts would be missed."""
         super().check()
         check_range(self)
-
-    def named_numbers(self) -> Iterator[tuple[str, float]]:
-        """(name, value) of every parameter that the operators take."""
-        return named_numbers(self, without=("perception.radius_kappa",))  # a table of quantiles
-
-
-def named_numbers(config: TaskConfig, without: Collection[str] = ()) -> Iterator[tuple[str, float]]:
-    """(group.name, value) of every number in the groups of a dataclass.
-
-    Args:
-        config: of the task.
-        without: names of those that the core knows in another form; it knows no vessel's name.
-    """
-    for group in dataclasses.fields(config):
-        part = getattr(config, group.name)
-        for entry in dataclasses.fields(part):
-            value = getattr(part, entry.name)
-            name = f"{group.name}.{entry.name}"
-            if name in without or name == "vessel.name":
-                continue
-            if isinstance(value, str):  # the core counts choices from 0
-                value = entry.metadata["choices"].index(value)
-            if isinstance(value, tuple):
-                yield from ((f"{name}.{i}", float(x)) for i, x in enumerate(value))
-            else:
-                yield name, float(value)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
-from marinenav_env.fields import Settings, check_ranges, setting
+from marinenav_env.fields import Settings, setting
 
 project = functools.partial(setting, source="this project")
 factor = functools.partial(
@@ -28,10 +28,6 @@ class ThrusterConfig(Settings):
     """Of losing one of the two thrusters, for every robot and episode."""
     loss_time: tuple[float, ...] = project((0.0, 0.0), unit="s", low=0.0, count=2)
     """Range of the time into the episode at which it is lost."""
-
-    def check(self) -> None:
-        """Refuse a range that ends before it begins."""
-        check_ranges(self, "loss_time")
 
 
 @dataclass(frozen=True)
@@ -51,10 +47,6 @@ class SensorFaultConfig(Settings):
 
     without_noise: ClassVar[Mapping[str, Any]]
     """Fields of the sensor's noise, with the values that make none."""
-
-    def check(self) -> None:
-        """Refuse a range that ends before it begins."""
-        check_ranges(self, "noise_factor", "range_factor")
 
     def noiseless(self) -> Self:
         """Return the same sensor without noise and faults, as in the recorded episodes."""
@@ -79,7 +71,3 @@ class VariationConfig(Settings):
     left_thrust: tuple[float, ...] = factor()
     right_thrust: tuple[float, ...] = factor()
     thrust_rate: tuple[float, ...] = factor()
-
-    def check(self) -> None:
-        """Refuse ranges that end before they begin."""
-        check_ranges(self, *(field.name for field in fields(self)))

@@ -63,7 +63,7 @@ def setting(
         above: largest number that is too small.
         low: smallest allowed number.
         high: largest allowed number.
-        count: how many entries a tuple has; None allows any number.
+        count: how many entries a tuple has, two for the ends of a range; None allows any number.
         choices: the allowed values, when they can be listed.
     """
     metadata = {
@@ -129,17 +129,6 @@ class Settings:
         self.require(fits, low, f"must {'be below' if strict else 'not exceed'} {high} = {last}")
 
 
-def check_ranges(group: Settings, *names: str) -> None:
-    """Refuse ranges of a group that end before they begin.
-
-    Raises:
-        ConfigError: names the first such field.
-    """
-    for name in names:
-        low, high = getattr(group, name)
-        group.require(low <= high, name, "give the lower end first")
-
-
 @functools.cache
 def _fields(kind: type) -> list[tuple[dataclasses.Field, Any]]:
     """Return the fields of a dataclass with their annotated types."""
@@ -161,6 +150,8 @@ def _check(rules: Mapping[str, Any], name: str, value: Any) -> None:
     for number in value if isinstance(value, tuple) else (value,):
         if type(number) in (int, float) and (remedy := _remedy(rules, number)):
             raise ConfigError(f"{name} is {number!r}: {remedy}")
+    if count == 2:
+        require(value[0] <= value[1], name, value, "give the lower end first")
 
 
 def _remedy(rules: Mapping[str, Any], number: float) -> str | None:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from marinenav_env.fields import PUBLISHED, Settings, check_ranges, setting
+from marinenav_env.fields import PUBLISHED, Settings, setting
 
 ONE_TURN = 2.0 * math.pi
 
@@ -65,10 +65,6 @@ class WindConfig(Settings):
     front_area: float = project(1.5, unit="m^2", low=0.0)  # no published value was found
     side_area: float = project(3.0, unit="m^2", low=0.0)  # no published value was found
 
-    def check(self) -> None:
-        """Refuse ranges that end before they begin."""
-        check_ranges(self, "speed", "direction")
-
 
 @dataclass(frozen=True)
 class StreamConfig(Settings):
@@ -78,10 +74,6 @@ class StreamConfig(Settings):
     """Range of an episode's speed."""
     direction: tuple[float, ...] = direction_range()
     """Toward which it flows, clockwise from north."""
-
-    def check(self) -> None:
-        """Refuse ranges that end before they begin."""
-        check_ranges(self, "speed", "direction")
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,3 @@ class WavesConfig(Settings):
     direction: tuple[float, ...] = direction_range()
     """In which they run, clockwise from north."""
     draught: float = project(0.16, unit="m", low=0.0)  # of the hull
-
-    def check(self) -> None:
-        """Refuse a range that ends before it begins."""
-        check_ranges(self, "direction")

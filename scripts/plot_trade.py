@@ -23,9 +23,9 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from marinenav_env.render.figures import save_figure
+from marinenav_env.render.ink import colour_of
 from scripts.plot_training import FIGURES, check_output
 from train_RL_agents.commands.parser import Parser, tells
-from train_RL_agents.metrics.curves import COLOURS
 
 CLASSES = ("HO", "GW", "SO")
 PLACES = ((6, -3), "left"), ((-6, -3), "right"), ((0, 7), "center"), ((0, -13), "center")
@@ -103,9 +103,9 @@ def plot(points: Sequence[Point]) -> Figure:
     axes = figure.add_subplot()
     best = frontier(points)
     line = ([point.time_s for point in best], [point.rules for point in best])
-    axes.plot(*line, color=COLOURS[0], linewidth=1.2, label="not beaten in both")
+    axes.plot(*line, color=colour_of(0), linewidth=1.2, label="not beaten in both")
     for point in points:
-        ink = COLOURS[0] if point in best else COLOURS[1]
+        ink = colour_of(0 if point in best else 1)
         axes.plot(point.time_s, point.rules, "o", color=ink, markersize=5)
     axes.set_xlabel("mean travel time, last stage [s]")
     axes.set_ylabel("rule score, mean of head-on, give-way, stand-on")

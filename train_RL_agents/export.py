@@ -13,6 +13,7 @@ from torch import Tensor
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import write_atomically
 from train_RL_agents.agents.shield_settings import ShieldConfig
+from train_RL_agents.commands.options import read_shield
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.shipped import find_shipped
@@ -27,7 +28,6 @@ from train_RL_agents.policies.interface import (
 )
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.policies.seal import checksum
-from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.deployed import shielded_network
 from train_RL_agents.policies.shield.torch_rollout import TorchRollout

@@ -51,11 +51,6 @@ def with_stage(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"stages": kind.default_stages[-1:], **options} if kind else dict(options)
 
 
-def spec_of(env: KernelEnv) -> EnvSpec:
-    """Return the description of an environment."""
-    return env.describe(env.config, discrete=env.discrete, stack_k=env.stack_k)
-
-
 def observation_space(spec: EnvSpec) -> spaces.Space:
     """Return the space of a robot's observation: a vector, or a dictionary of arrays."""
     parts: dict[str, spaces.Space] = {

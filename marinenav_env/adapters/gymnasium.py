@@ -30,7 +30,6 @@ from marinenav_env.adapters.convert import (
     check_handed_out,
     observation_space,
     observed,
-    spec_of,
     to_action,
     to_numpy,
     with_stage,
@@ -70,7 +69,7 @@ class GymEnv(gymnasium.Env):
         remedy = "one robot is one environment: give stages with one, or make_vec"
         require(self.env.robots == 1, "stages.robots", self.env.robots, remedy)
         self.render_mode = render_mode
-        self._spec = spec_of(self.env)
+        self._spec = self.env.description
         self.observation_space = observation_space(self._spec)
         self.action_space = action_space(self._spec)
         self._stepper = Stepper(self.env, restarts=False)
@@ -163,7 +162,7 @@ class GymVectorEnv(VectorEnv):
         self.env.set_stage(torch.arange(self.env.worlds) % len(self.env.stages))
         self.num_envs, self.render_mode = num_envs, render_mode
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
-        self._spec = spec_of(self.env)
+        self._spec = self.env.description
         self.single_observation_space = observation_space(self._spec)
         self.single_action_space = action_space(self._spec)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

@@ -19,7 +19,6 @@ from marinenav_env.adapters.convert import (
     checked_action,
     observation_space,
     observed,
-    spec_of,
     to_action,
     to_numpy,
     with_stage,
@@ -56,7 +55,7 @@ class MarineParallelEnv(ParallelEnv):
         check_face(options, render_mode, "leave it out, one world is one environment")
         self.env = make(task, worlds=1, **with_stage(task, options))
         self.render_mode = render_mode
-        self._spec = spec_of(self.env)
+        self._spec = self.env.description
         self.possible_agents = [f"robot_{i}" for i in range(self.env.robots)]
         self.agents: list[str] = []
         self._stepper = Stepper(self.env, restarts=False)

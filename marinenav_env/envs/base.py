@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import abc
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -20,10 +21,11 @@ from marinenav_env.envs.checks import (
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.envs.spec import EnvSpec
+from marinenav_env.envs.state import Layout, Slots
 from marinenav_env.envs.torchrl_face import TorchRLFace
+from marinenav_env.fields import build
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
-from marinenav_env.kernel.spec import KernelSpec
 from marinenav_env.kernel.state import Context, State, StepBuffers
 
 
@@ -39,11 +41,10 @@ class KernelEnv(TorchRLFace):
 
     Args:
         worlds: W.
-        robots: R.
-        params: name and value of the parameters of the core.
-        sizes: extents that its specification leaves open, besides worlds, robots and frames.
-        tables: values of the tensors that only the configuration changes.
-        discrete: whole numbers (int64 [W, R]) instead of numbers in [-1, 1] ([W, R, n]).
+        stages: what episodes begin with; None takes the task's own.
+        config: parameters, of the class's `config_type`; None takes the published ones.
+        discrete: whole numbers (int64 [W, R]) instead of numbers in [-1, 1] ([W, R, n]); None
+            takes what the task has, numbers if it has both.
         device: "cpu" or "cuda".
         dtype: float32 or float64.
         seed: of the counter-based random numbers.
@@ -52,13 +53,13 @@ class KernelEnv(TorchRLFace):
             (entry ``info`` with `info_fields`); "none" neither.
         stack_k: observation frames, newest first.
         skip_reset_if_empty: see `ops.reset`.
+        slots: of a task with stages, more than they need (for scenarios loaded from files).
 
     Raises:
         ConfigError: an option is impossible; the message names it, its value and the remedy.
     """
 
     kernel: ClassVar[str]
-    observation_type: ClassVar[Callable[..., Any]]
     names_before: ClassVar[Mapping[str, str]] = {}
     """Tensors of the state under the names of older checkpoints."""
     names_added: ClassVar[Mapping[str, float]] = {}
@@ -85,49 +86,53 @@ class KernelEnv(TorchRLFace):
         self,
         worlds: int,
         *,
-        robots: int,
-        params: Iterable[tuple[str, float]],
-        sizes: Mapping[str, int],
-        tables: Mapping[str, Any],
-        discrete: bool,
-        device: torch.device | str,
-        dtype: torch.dtype,
-        seed: int,
-        first_world: int,
-        info_mode: InfoMode,
-        stack_k: int,
-        skip_reset_if_empty: bool,
+        stages: Sequence[AnyStage] | None = None,
+        config: Any = None,
+        discrete: bool | None = None,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        seed: int = 0,
+        first_world: int = 0,
+        info_mode: InfoMode = "stats",
+        stack_k: int = 1,
+        skip_reset_if_empty: bool = True,
+        slots: Slots | None = None,
     ) -> None:
         """See the class."""
+        kind = self.config_type
+        config = kind() if config is None else build(kind, config, where="config")
         device = check_device(device)
         check_options(worlds, dtype, info_mode, stack_k)
         check_randomness(worlds, seed, first_world)
         super().__init__(device=device, batch_size=torch.Size([worlds]))
-        self.worlds, self.robots = worlds, robots
-        self.discrete, self.real_dtype = discrete, dtype
+        self.config, self.kernel_spec = config, ops.describe(self.kernel)
+        layout = self.lay_out(self.default_stages if stages is None else stages, slots, discrete)
+        self.stages, self.discrete, self._sizes = layout.stages, layout.discrete, layout.sizes
+        self.description = self.describe(config, discrete=self.discrete, stack_k=stack_k)
+        self.worlds, self.robots, self.real_dtype = worlds, self._sizes["robots"], dtype
         self.info_mode, self.stack_k = info_mode, stack_k
         self.skip_reset_if_empty = skip_reset_if_empty
-        self._sizes = {"robots": robots, **sizes}
         check_memory(self.kernel_spec, self._sizes, worlds, stack_k, device, dtype)
         self._state = State(
             self.kernel,
             self._sizes,
-            tables,
-            Context(self.kernel_spec.pack(params), seed, first_world),
+            layout.tables,
+            Context(self.kernel_spec.pack(self.config.named_numbers()), seed, first_world),
             worlds=worlds,
             statistics=info_mode != "none",
             device=device,
             dtype=dtype,
         )
-        self.alive = torch.zeros(worlds, robots, dtype=torch.bool, device=device)
+        self.alive = torch.zeros(worlds, self.robots, dtype=torch.bool, device=device)
         self._make_specs()
 
-    # ---- training path ------------------------------------------------------------------------
+    @abc.abstractmethod
+    def lay_out(
+        self, stages: Sequence[AnyStage], slots: Slots | None, discrete: bool | None
+    ) -> Layout:
+        """Check what was asked for, and return what it comes to."""
 
-    @property
-    def kernel_spec(self) -> KernelSpec:
-        """What the core says of this environment."""
-        return ops.describe(self.kernel)
+    # ---- training path ------------------------------------------------------------------------
 
     @property
     def state(self) -> State:
@@ -142,7 +147,11 @@ class KernelEnv(TorchRLFace):
         """
         alive = self.alive if turns is None else self.alive.new_zeros(turns, *self.alive.shape)
         return StepBuffers.allocate(
-            self.kernel, self.observation_type, alive, self.stack_k, dtype=self.real_dtype
+            self.kernel,
+            type(self.description.observation.shapes),
+            alive,
+            self.stack_k,
+            dtype=self.real_dtype,
         )
 
     def make_action(self) -> Tensor:
@@ -177,7 +186,7 @@ class KernelEnv(TorchRLFace):
         Raises:
             RuntimeError: the task does not offer it, or a tensor does not fit.
         """
-        ops.unroll(self._state, actions, previous, out)
+        ops.step(self._state, actions, previous, out, unroll=True)
         self.alive.copy_(out.alive[-1])
 
     def observe_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:

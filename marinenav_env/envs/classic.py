@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import torch
-
 from marinenav_env.config import EpisodeConfig, TaskConfig
 from marinenav_env.envs.base import KernelEnv
-from marinenav_env.envs.checks import InfoMode
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.spec import ActionSpec, EnvSpec, Features, FlatObservation, FlatSpec
-from marinenav_env.fields import Settings, build, require, setting
+from marinenav_env.envs.scenes import AnyStage
+from marinenav_env.envs.spec import ActionSpec, EnvSpec, Features, FlatSpec
+from marinenav_env.envs.state import Layout, Slots
+from marinenav_env.fields import Settings, require, setting
 from marinenav_env.kernel import ops
 
 gymnasium = functools.partial(setting, source="Gymnasium 1.4.0")
@@ -126,26 +125,8 @@ class ClassicEnv(KernelEnv):
 
     TorchRL face: ``observation`` [W, Fk], ``action`` [W] (int64) or [W, 1] in [-1, 1], ``reward``
     [W, 1]. In float64 states and rewards are Gymnasium's to the bit. See `KernelEnv`.
-
-    Args:
-        worlds: W.
-        stages: None or `ONE_ROBOT`: these tasks have one stage.
-        config: parameters, of the class's `config_type`; None takes Gymnasium's.
-        discrete: None, or the kind of actions that the task takes.
-        device: "cpu" or "cuda".
-        dtype: float32 or float64.
-        seed: of the counter-based random numbers.
-        first_world: global index of world 0.
-        info_mode: "stats" sums finished episodes on the device; "none" does not.
-        stack_k: observation frames, newest first.
-        skip_reset_if_empty: see `ops.reset`.
-
-    Raises:
-        ConfigError: an option is impossible.
     """
 
-    observation_type = FlatObservation
-    entry_keys: ClassVar = {"state": "observation"}
     default_stages = ONE_ROBOT
     evaluation_stages = ONE_ROBOT
     gymnasium_id: ClassVar[str]
@@ -158,46 +139,16 @@ class ClassicEnv(KernelEnv):
     action_numbers: ClassVar[Mapping[str, str]] = {}
     """Numbers it gives besides: its names, and fields of the physics."""
 
-    def __init__(
-        self,
-        worlds: int,
-        *,
-        stages: Sequence[Stage] | None = None,
-        config: Any = None,
-        discrete: bool | None = None,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        seed: int = 0,
-        first_world: int = 0,
-        info_mode: InfoMode = "stats",
-        stack_k: int = 1,
-        skip_reset_if_empty: bool = True,
-    ) -> None:
-        """See the class."""
-        stages = ONE_ROBOT if stages is None else tuple(stages)
-        remedy = f"the task {self.kernel!r} has one stage: leave stages out"
-        require(stages == ONE_ROBOT, "stages", stages, remedy)
-        kind = self.config_type
-        config = kind() if config is None else build(kind, config, where="config")
-        takes = ops.describe(self.kernel).discrete > 0
+    def lay_out(
+        self, stages: Sequence[AnyStage], slots: Slots | None, discrete: bool | None
+    ) -> Layout:
+        """Check that nothing is asked for but the task; see `KernelEnv.lay_out`."""
+        stages, takes = tuple(stages), self.kernel_spec.discrete > 0
+        remedy = f"the task {self.kernel!r} has one stage: leave stages and slots out"
+        require(stages == ONE_ROBOT and slots is None, "stages", stages, remedy)
         remedy = f"the task {self.kernel!r} takes the other kind of actions: leave discrete out"
         require(discrete in (None, takes), "discrete", discrete, remedy)
-        super().__init__(
-            worlds,
-            robots=1,
-            params=config.named_numbers(),
-            sizes={"stages": 1},
-            tables={"stage": [[1.0]]},
-            discrete=takes,
-            device=device,
-            dtype=dtype,
-            seed=seed,
-            first_world=first_world,
-            info_mode=info_mode,
-            stack_k=stack_k,
-            skip_reset_if_empty=skip_reset_if_empty,
-        )
-        self.config, self.stages = config, stages
+        return Layout(stages, takes, {"robots": 1, "stages": 1}, {"stage": [[1.0]]})
 
     @classmethod
     def describe(cls, config: Any, *, discrete: bool = False, stack_k: int = 1) -> EnvSpec:

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from marinenav_env.config import EpisodeConfig, ScenarioConfig, VesselTaskConfig, check_range
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.observation import TwoListObservation
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.scenes import AnyStage, stage_tables
 from marinenav_env.envs.spec import ActionSpec, EnvSpec, Features, TwoListSpec
-from marinenav_env.envs.state import Slots
 from marinenav_env.fields import Settings, setting
 from marinenav_env.kernel import ops
 from marinenav_env.vessels import MOST_SUBSTEPS
@@ -163,8 +159,6 @@ class Icra2024Env(MarineNavEnv):
     """
 
     kernel = "icra2024"
-    observation_type = TwoListObservation
-    entry_keys: ClassVar = {"ego": "self", "static": "static", "dynamic": "dynamic"}
     info_fields = ("step_energy", "progress", "contact")
     names_before: ClassVar = {}
     names_added: ClassVar = {}
@@ -174,8 +168,4 @@ class Icra2024Env(MarineNavEnv):
     evaluation_episode = EpisodeConfig(max_steps=361)
     training_changes: ClassVar = {"episode": EpisodeConfig(max_steps=300)}
     describe: ClassVar = staticmethod(icra2024_spec)
-
-    @staticmethod
-    def tables_of(stages: Sequence[AnyStage], slots: Slots, config: Any) -> Mapping[str, Any]:
-        """Return the values of the tensors that only the configuration changes."""
-        return stage_tables(stages, *slots)
+    sensor_tables: ClassVar = staticmethod(lambda config: dict[str, Any]())

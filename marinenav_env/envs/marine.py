@@ -6,17 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import torch
-
 from marinenav_env.config import EnvConfig, EpisodeConfig, RewardConfig, TaskConfig
 from marinenav_env.envs.base import KernelEnv
-from marinenav_env.envs.checks import InfoMode, check_slots, check_stages
-from marinenav_env.envs.observation import EGO_FEATURES, OBJECT_FEATURES, Observation
+from marinenav_env.envs.checks import check_slots, check_stages
+from marinenav_env.envs.observation import EGO_FEATURES, OBJECT_FEATURES
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage, labels_of
-from marinenav_env.envs.scenes import AnyStage
+from marinenav_env.envs.scenes import AnyStage, stage_tables
 from marinenav_env.envs.spec import ActionSpec, EntitySpec, EnvSpec, Features
-from marinenav_env.envs.state import Slots, marine_tables
-from marinenav_env.fields import build
+from marinenav_env.envs.state import Layout, Slots, noise_table
 from marinenav_env.kernel import ops
 from marinenav_env.vessels import VesselConfig
 
@@ -91,31 +88,9 @@ class MarineNavEnv(KernelEnv):
     ``objects`` [W, R, 5k, 5], ``mask`` [W, R, 5k], ``alive`` and ``robot_terminated`` [W, R]
     (bool), ``action`` and ``reward`` [W, R, 1]; ``done``, ``terminated``, ``truncated`` [W, 1]
     belong to the world. See `KernelEnv`.
-
-    Args:
-        worlds: W.
-        stages: random maps or scenes; their maxima give the slots R, B and C. None takes the
-            published ones.
-        config: physical and task parameters, an `EnvConfig`; None takes the published ones.
-        discrete: 25 thrust choices (int64 [W, R]) instead of thrust rates in [-1, 1] ([W, R, 2]).
-        device: "cpu" or "cuda".
-        dtype: float32 or float64.
-        seed: of the counter-based random numbers.
-        first_world: global index of world 0; ranks give each its own range.
-        info_mode: "stats" sums finished episodes on the device; "full" also reports per robot
-            (``("robots", "info", info_fields)``); "none" neither.
-        stack_k: observation frames, newest first.
-        skip_reset_if_empty: see `ops.reset`.
-        slots: more slots than the stages need (for scenarios loaded from files).
-
-    Raises:
-        ConfigError: a parameter is impossible; the message names it, its value and the remedy.
     """
 
     kernel = "marine"
-    observation_type: ClassVar[Callable[..., Any]] = Observation
-    entry_keys: ClassVar = {"ego": "self", "objects": "objects", "mask": "mask"}
-    group = "robots"
     info_fields: ClassVar[tuple[str, ...]] = ("phi", "step_energy", "progress", "contact")
     names_before: ClassVar = {"core": "vortex", "live": "alive"}
     config_type: ClassVar[type[TaskConfig]] = EnvConfig
@@ -130,47 +105,20 @@ class MarineNavEnv(KernelEnv):
     }
     labels_of: ClassVar[Callable[..., list[str]]] = staticmethod(labels_of)
     describe: ClassVar[Callable[..., EnvSpec]] = staticmethod(marine_spec)
-    tables_of: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(marine_tables)
+    sensor_tables: ClassVar[Callable[..., Mapping[str, Any]]] = staticmethod(noise_table)
+    """Values of the sensor's tensors that only the configuration changes, by name."""
     names_added: ClassVar = {
         **dict.fromkeys(("wind", "stream", "wave", "thruster"), 0.0),
         **SENSOR_ADDED,
         "factor": 1.0,
     }
 
-    def __init__(
-        self,
-        worlds: int,
-        *,
-        stages: Sequence[AnyStage] | None = None,
-        config: Any = None,
-        discrete: bool = False,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        seed: int = 0,
-        first_world: int = 0,
-        info_mode: InfoMode = "stats",
-        stack_k: int = 1,
-        skip_reset_if_empty: bool = True,
-        slots: Slots | None = None,
-    ) -> None:
-        """See the class."""
-        kind = self.config_type
-        config = kind() if config is None else build(kind, config, where="config")
-        stages = check_stages(self.default_stages if stages is None else stages, config)
-        slots = check_slots(slots, stages)
-        super().__init__(
-            worlds,
-            robots=slots.robots,
-            params=config.named_numbers(),
-            sizes={"buoys": slots.buoys, "vortices": slots.vortices, "stages": len(stages)},
-            tables=self.tables_of(stages, slots, config),
-            discrete=discrete,
-            device=device,
-            dtype=dtype,
-            seed=seed,
-            first_world=first_world,
-            info_mode=info_mode,
-            stack_k=stack_k,
-            skip_reset_if_empty=skip_reset_if_empty,
-        )
-        self.config, self.stages, self.slots = config, stages, slots
+    def lay_out(
+        self, stages: Sequence[AnyStage], slots: Slots | None, discrete: bool | None
+    ) -> Layout:
+        """Check stages and slots, whose maxima give R, B and C; see `KernelEnv.lay_out`."""
+        stages = check_stages(stages, self.config)
+        self.slots = check_slots(slots, stages)
+        sizes = {**self.slots._asdict(), "stages": len(stages)}
+        tables = {**stage_tables(stages, *self.slots), **self.sensor_tables(self.config)}
+        return Layout(stages, bool(discrete), sizes, tables)

@@ -15,7 +15,8 @@ from marinenav_env.config import (
 )
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
-from marinenav_env.envs.state import SPEC, Slots, marine_tables
+from marinenav_env.envs.scenes import stage_tables
+from marinenav_env.envs.state import SPEC, Slots, noise_table
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.state import Context, State, StepBuffers
@@ -77,7 +78,7 @@ def place_trial_worlds(
     state = State(
         SPEC.name,
         {**slots._asdict(), "stages": 1},
-        marine_tables((stage,), slots, config),
+        {**stage_tables((stage,), *slots), **noise_table(config)},
         Context(SPEC.pack(config.named_numbers()), 0, 0),
         worlds=TRIAL_WORLDS,
         statistics=False,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,17 +19,12 @@ from marinenav_env.envs.marine import (
     speed_magnitude,
     thrust_actions,
 )
-from marinenav_env.envs.observation import RayObservation
-from marinenav_env.envs.scenes import AnyStage, stage_tables
 from marinenav_env.envs.spec import EnvSpec, Features, RaySpec
-from marinenav_env.envs.state import Slots
 from marinenav_env.faults import SensorFaultConfig
 from marinenav_env.fields import setting
 from marinenav_env.kernel import ops
 
-SECTORS, SECTOR_FEATURES = (
-    int(n) for n in ops.describe("marine_sectors").tensor("rays").shape[-2:]
-)
+SECTORS = int(ops.describe("marine_sectors").tensor("rays").shape[-2])
 MOST_RAYS = int(ops.describe("marine_sectors").tensor("ray").shape[-1])
 BEAMS = int(ops.describe("marine_beams").tensor("rays").shape[-2])
 
@@ -152,8 +146,6 @@ def beams_spec(config: BeamsConfig, *, discrete: bool, stack_k: int = 1) -> EnvS
 class RangingEnv(MarineNavEnv):
     """What environments with a range finder share; a subclass names its sensor."""
 
-    observation_type = RayObservation
-    entry_keys: ClassVar = {"ego": "self", "rays": "rays", "hits": "hits"}
     info_fields = ("step_energy", "progress", "contact")
     names_before: ClassVar = {}
     names_added: ClassVar = SENSOR_ADDED
@@ -176,11 +168,9 @@ class SectorsEnv(RangingEnv):
     kernel = "marine_sectors"
     config_type = SectorsConfig
     describe: ClassVar = staticmethod(sectors_spec)
-
-    @staticmethod
-    def tables_of(stages: Sequence[AnyStage], slots: Slots, config: Any) -> Mapping[str, Any]:
-        """Return the values of the tensors that only the configuration changes."""
-        return {**stage_tables(stages, *slots), "ray": sector_rays(config.perception.rays)}
+    sensor_tables: ClassVar = staticmethod(
+        lambda config: {"ray": sector_rays(config.perception.rays)}
+    )
 
 
 class BeamsEnv(RangingEnv):
@@ -194,8 +184,6 @@ class BeamsEnv(RangingEnv):
     kernel = "marine_beams"
     config_type = BeamsConfig
     describe: ClassVar = staticmethod(beams_spec)
-
-    @staticmethod
-    def tables_of(stages: Sequence[AnyStage], slots: Slots, config: Any) -> Mapping[str, Any]:
-        """Return the values of the tensors that only the configuration changes."""
-        return {**stage_tables(stages, *slots), "beam": beam_directions(config.perception.angle)}
+    sensor_tables: ClassVar = staticmethod(
+        lambda config: {"beam": beam_directions(config.perception.angle)}
+    )

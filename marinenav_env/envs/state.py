@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from marinenav_env.config import EnvConfig
-from marinenav_env.envs.scenes import AnyStage, stage_tables
+from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.kernel import ops
 
 SPEC = ops.describe("marine")
@@ -33,10 +33,25 @@ class Slots(NamedTuple):
     vortices: int
 
 
-def marine_tables(stages: Sequence[AnyStage], slots: Slots, config: EnvConfig) -> Mapping[str, Any]:
-    """Return the values of the tensors that only the configuration changes."""
-    noise = radius_noise_table(config.perception.radius_kappa).copy()
-    return {**stage_tables(stages, *slots), "radius_noise": noise}
+class Layout(NamedTuple):
+    """What an environment makes of the stages it is given.
+
+    Attributes:
+        stages: checked.
+        discrete: whether it takes whole numbers as actions.
+        sizes: extents that its specification leaves open, besides worlds and frames.
+        tables: values of the tensors that only the configuration changes.
+    """
+
+    stages: tuple[AnyStage, ...]
+    discrete: bool
+    sizes: dict[str, int]
+    tables: Mapping[str, Any]
+
+
+def noise_table(config: EnvConfig) -> Mapping[str, Any]:
+    """Return the table of the sensor's noise, by its name."""
+    return {"radius_noise": radius_noise_table(config.perception.radius_kappa).copy()}
 
 
 @functools.lru_cache(maxsize=16)

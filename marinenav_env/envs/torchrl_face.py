@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -13,6 +12,7 @@ from torchrl.data import Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
 from marinenav_env.envs.checks import InfoMode
+from marinenav_env.envs.spec import EnvSpec
 from marinenav_env.kernel.spec import KernelSpec
 from marinenav_env.kernel.state import (
     WORLD_RUNNING,
@@ -33,9 +33,6 @@ class TorchRLFace(EnvBase):
     A subclass simulates, and calls `_make_specs` once it can.
     """
 
-    entry_keys: ClassVar[Mapping[str, str]]
-    """TorchRL's keys of the observation's entries."""
-    group: ClassVar[str | None] = None
     info_fields: ClassVar[tuple[str, ...]] = ()
 
     worlds: int
@@ -45,28 +42,25 @@ class TorchRLFace(EnvBase):
     info_mode: InfoMode
     stack_k: int
     alive: Tensor
+    kernel_spec: KernelSpec
+    description: EnvSpec
     _state: State
+    # What the subclass does; `KernelEnv` describes it.
+    make_buffers: Callable[[], StepBuffers]
+    reset_into: Callable[..., None]
+    step_into: Callable[..., None]
+    observe_into: Callable[..., None]
 
     @property
-    @abc.abstractmethod
-    def kernel_spec(self) -> KernelSpec:
-        """What the core says of this environment."""
+    def group(self) -> str | None:
+        """Key of the robots' entries; None puts them at the root."""
+        return self.description.group
 
-    @abc.abstractmethod
-    def make_buffers(self) -> StepBuffers:
-        """Return new zeroed step buffers of this environment's shapes."""
-
-    @abc.abstractmethod
-    def reset_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
-        """Place all worlds, or those of mask [W] (bool); write only their observation rows."""
-
-    @abc.abstractmethod
-    def step_into(self, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
-        """Take one decision; `out.obs` is the true next observation, before any reset."""
-
-    @abc.abstractmethod
-    def observe_into(self, out: StepBuffers, mask: Tensor | None = None) -> None:
-        """Write the observation of worlds as they stand."""
+    @property
+    def entry_keys(self) -> dict[str, str]:
+        """Keys of the observation's entries, by their names in the core."""
+        observation = self.description.observation
+        return dict(zip(observation.shapes._fields, observation.keys, strict=True))
 
     @property
     def _lead(self) -> tuple[int, ...]:
@@ -123,9 +117,6 @@ class TorchRLFace(EnvBase):
         names = [f"robot_{i}" for i in range(self.robots)]
         return {self.group: names} if self.group else {}
 
-    def _key(self, name: str) -> str | tuple[str, str]:
-        return (self.group, name) if self.group else name
-
     def _face(self, obs: Any, terminated: Tensor, **more: Tensor) -> dict[str, Any]:
         """Return what a step or reset gives of the robots, [W, R, ...] tensors nested."""
         named = obs._asdict()
@@ -149,13 +140,13 @@ class TorchRLFace(EnvBase):
         """Return buffers holding a copy of the observation in a TensorDict."""
         out = self.make_buffers()
         for name, key in self.entry_keys.items():
-            self._own(getattr(out.obs, name)).copy_(tensordict[self._key(key)])
+            self._own(getattr(out.obs, name)).copy_(tensordict[self.description.key(key)])
         return out
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
         out = self.make_buffers()
         previous = self._buffers_from(tensordict) if self.stack_k > 1 else out
-        action = tensordict[self._key("action")]
+        action = tensordict[self.description.key("action")]
         self.step_into(action if self.group else action.unsqueeze(1), previous, out)
         ends = {
             "done": out.done.unsqueeze(-1),
@@ -168,13 +159,13 @@ class TorchRLFace(EnvBase):
     def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDict:
         mask = None if tensordict is None else tensordict.get("_reset", None)
         terminated = torch.zeros_like(self.alive)
-        first_entry = self._key(next(iter(self.entry_keys.values())))
+        first_entry = self.description.key(next(iter(self.entry_keys.values())))
         if tensordict is None or mask is None:
             out = self.make_buffers()
         elif first_entry in tensordict.keys(include_nested=True):
             out = self._buffers_from(tensordict)
             if self.group:
-                terminated = tensordict[self._key("robot_terminated")] & ~mask
+                terminated = tensordict[self.description.key("robot_terminated")] & ~mask
         else:
             out = self.make_buffers()
             self.observe_into(out)

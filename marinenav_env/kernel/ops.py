@@ -81,7 +81,14 @@ def _philox_fake(counter: Tensor, key0: int, key1: int) -> Tensor:
     return torch.empty_like(counter)
 
 
-def step(state: State, action: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
+def step(
+    state: State,
+    action: Tensor,
+    previous: StepBuffers,
+    out: StepBuffers,
+    *,
+    unroll: bool = False,
+) -> None:
     """Take one decision in every world: motion, observation, reward, ends.
 
     Args:
@@ -89,37 +96,17 @@ def step(state: State, action: Tensor, previous: StepBuffers, out: StepBuffers) 
         action: [W, R, continuous] real in [-1, 1], or [W, R] int64 indices.
         previous: holds the observation before the step (read for older frames only).
         out: written whole; `out.obs` is the true next observation.
-    """
-    _ops.step.default(
-        state.env,
-        state.changing,
-        state.tables,
-        action,
-        previous.frame_list,
-        out.frame_list,
-        out.result_list,
-        *state.context,
-    )
-
-
-def unroll(state: State, actions: Tensor, previous: StepBuffers, out: StepBuffers) -> None:
-    """Take several decisions in one launch, finished worlds placed anew after each.
-
-    Args:
-        state: of an environment that offers it (`kUnrolls` in the core); changed in place.
-        actions: [turns, W, R, continuous] real in [-1, 1], or [turns, W, R] int64 indices.
-        previous: holds the observation before the first decision.
-        out: with a row for every turn, written whole. `out.obs[k]` is what decision k + 1 acts on:
-            in a world that decision k has finished, that of its new episode.
+        unroll: take a decision for each row of the action in one launch, finished worlds placed
+            anew after each (see `KernelEnv.unroll_into`), where the environment offers it.
 
     Raises:
         RuntimeError: the environment does not offer it, or a tensor does not fit.
     """
-    _ops.unroll.default(
+    (_ops.unroll if unroll else _ops.step).default(
         state.env,
         state.changing,
         state.tables,
-        actions,
+        action,
         previous.frame_list,
         out.frame_list,
         out.result_list,

@@ -35,10 +35,9 @@ from scripts.bench.options import efforts, parse
 from scripts.bench.table import print_record
 from scripts.bench.training import measure_training
 from train_RL_agents.commands.console import open_console
-from train_RL_agents.commands.options import SETTINGS_HELP
+from train_RL_agents.commands.options import SETTINGS_HELP, read_shield
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.device.memory import keep_freed_memory
-from train_RL_agents.policies.shield.config import read_shield
 from train_RL_agents.run.checkpoint import CheckpointError
 
 

@@ -270,7 +270,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("(share * self.last[-1]).long() + 1", "(share * self.last[-1]).long()"),
     ),
     ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_descent.py",)): (
-        (".clamp(max=1.0)", ".clamp(min=0.0)"),
+        ('(group["params"], self._limit)', '(group["params"], math.inf)'),
         ("follow, lead, share", "follow, lead, 1.0"),
         ('self._rates[group["name"]] * scale', 'self._rates[group["name"]] * 1.0'),
     ),
@@ -390,7 +390,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("(beta > 0.0) & (alpha < 0.0)", "(beta > 0.0)"),
         ("((own - 1.0) / 2.0) ** 2", "((own + 1.0) / 2.0) ** 2"),
         ('rows["action"] <= rows["closest"]', 'rows["action"] >= rows["closest"]'),
-        ("(r8 - score.ahead_penalty * ahead)", "(r8 - score.overtaking_penalty * ahead)"),
+        ("(r8 - V1.ahead_penalty * ahead)", "(r8 - V1.overtaking_penalty * ahead)"),
     ),
     ("train_RL_agents/evaluation/score.py", ("train_RL_agents/evaluation/test_safety.py",)): (
         ("(gap > 0.0) & (gap <= self", "(gap <= self"),

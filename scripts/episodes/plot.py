@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import task_of_episode
 from marinenav_env.episodes.tracks import tracks_of
@@ -21,7 +21,6 @@ from train_RL_agents.commands.options import SETTINGS_HELP
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.commands.worlds import worlds_of
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL
-from train_RL_agents.evaluation.figures import has_map
 from train_RL_agents.run.checkpoint import CheckpointError
 
 VIDEOS = (".gif", ".mp4")
@@ -94,7 +93,7 @@ def from_file(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
 
 def scenes_of_policy(options: argparse.Namespace) -> tuple[list[Scene], list[str]]:
     """Return scenes of what a policy does, one for each stage or scenario, and their headings."""
-    drawn = [name for name in TASKS if has_map(name)]
+    drawn = [*VESSEL_TASKS]
     worlds = worlds_of(options, tasks=drawn, adapt=adapted(options), dtype=torch.float32)
     torch.manual_seed(options.seed)
     tracks = record_tracks(

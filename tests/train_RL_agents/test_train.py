@@ -50,8 +50,7 @@ def test_command_line_from_another_folder(tmp_path):
     assert train.main(["--output", str(tmp_path / "run"), *SHORT]) == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_leaves(tmp_path, number):
+def test_a_signal_saves_and_leaves(tmp_path):
     process = subprocess.Popen(
         command(tmp_path, "total_steps=10_000_000"),
         env=environment(),
@@ -60,10 +59,10 @@ def test_a_signal_saves_and_leaves(tmp_path, number):
     )
     metrics = tmp_path / "metrics.jsonl"
     wait_for(lambda: metrics.exists() and metrics.stat().st_size, process)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=120)
-    assert process.returncode == 128 + number
-    assert f"stopped by {signal.Signals(number).name} at step" in messages
+    assert process.returncode == 128 + signal.SIGINT
+    assert "stopped by SIGINT at step" in messages
     newest = checkpoint.newest(tmp_path)
     assert str(newest) in messages
     assert checkpoint.load(newest)["step"] > 0

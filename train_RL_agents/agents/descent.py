@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
+from torch.nn.utils import clip_grad_norm_
 
 
 class Descent:
@@ -34,7 +35,7 @@ class Descent:
         max_grad_norm: float | None,
         device: torch.device,
     ) -> None:
-        self.max_grad_norm = max_grad_norm
+        self._limit = math.inf if max_grad_norm is None else max_grad_norm
         self._rates = {name: rate for name, (_, rate) in groups.items()}
         self._rate_scale: Tensor | float = 1.0
         on_gpu = device.type == "cuda"
@@ -94,23 +95,15 @@ class Descent:
         metrics = {}
         for group, values in zip(groups, gradients, strict=True):
             metrics[f"{group['name']}_loss"] = losses[group["name"]].detach()
-            metrics[f"{group['name']}_grad_norm"] = self._clip(values)
             for parameter, gradient in zip(group["params"], values, strict=True):
                 parameter.grad = gradient
+            metrics[f"{group['name']}_grad_norm"] = clip_grad_norm_(group["params"], self._limit)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
             for share, (follow, lead) in self._followed.items():
                 torch._foreach_lerp_(follow, lead, share)
         return metrics
-
-    def _clip(self, gradients: tuple[Tensor, ...]) -> Tensor:
-        """Scale gradients down to the largest norm allowed, in place; return their norm `[]`."""
-        norm = get_total_norm(gradients)
-        if self.max_grad_norm is not None:
-            scale = (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)  # []
-            torch._foreach_mul_(gradients, scale)
-        return norm
 
     def follow(self) -> None:
         """Make all followers copies of what they follow."""

@@ -50,11 +50,7 @@ class PPOConfig(AgentConfig):
 
     def check(self) -> None:
         """Refuse a deviation that is below its own bound."""
-        self.require(
-            self.least_deviation <= self.deviation,
-            "least_deviation",
-            f"must not exceed deviation = {self.deviation}",
-        )
+        self.require_order("least_deviation", "deviation")
 
 
 class FreshBatch(NamedTuple):

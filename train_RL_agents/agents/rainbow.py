@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from marinenav_env.envs.spec import ObservationTensors
-from marinenav_env.fields import ConfigError, setting
+from marinenav_env.fields import setting
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
@@ -51,10 +51,9 @@ class RainbowConfig(ReplayAgentConfig):
     sigma: float = setting(0.5, unit="-", source=HESSEL, low=0.0)
     """Initial noise of a layer, times the square root of its inputs."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.v_min >= self.v_max:
-            raise ConfigError(f"v_min is {self.v_min}: give less than v_max, {self.v_max}")
+    def check(self) -> None:
+        """Refuse a support without a width."""
+        self.require_order("v_min", "v_max", strict=True)
 
 
 class NoisyLinear(nn.Module):

@@ -36,8 +36,4 @@ class ShieldConfig(Settings):
 
     def check(self) -> None:
         """Refuse candidates that outlast their plan."""
-        self.require(
-            self.hold_s <= self.horizon_s,
-            "hold_s",
-            f"must not exceed horizon_s = {self.horizon_s}",
-        )
+        self.require_order("hold_s", "horizon_s")

@@ -9,16 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
+from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.fields import ConfigError
-from train_RL_agents.agents.base import Agent
-from train_RL_agents.commands.options import with_world_options
+from train_RL_agents.commands.options import read_shield, with_world_options
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
-from train_RL_agents.evaluation.actor import Actor
 from train_RL_agents.evaluation.against import compare, print_comparison
-from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline, check_hull
+from train_RL_agents.evaluation.baselines.registry import PREFIX, Actor, check_hull
 from train_RL_agents.evaluation.episodes import Evaluation, Policy
-from train_RL_agents.evaluation.figures import has_map
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.results import table_as_json
@@ -34,7 +32,6 @@ from train_RL_agents.policies.shield.acting import (
     settings_in,
     shield_agent,
 )
-from train_RL_agents.policies.shield.config import read_shield
 
 EPISODES = 100
 """Episodes of each stage where the command line names no number."""
@@ -51,7 +48,7 @@ class EvaluatedPolicy(Evaluated):
         act: how it acted, its shield included.
     """
 
-    agent: Agent | Baseline
+    agent: Actor
     act: Policy
 
     def as_json(self) -> dict[str, Any]:
@@ -89,7 +86,7 @@ def evaluation_for(
         ConfigError: there is no such scenario, or it cannot be played.
         ConfigError: a classical controller would steer a vessel that it does not know.
     """
-    if has_map(config.task):
+    if config.task in VESSEL_TASKS:
         check_hull(agent, config.env.vessel)
     count, seed = arguments.episodes, arguments.seed
     if not arguments.scenario:
@@ -119,7 +116,7 @@ def check_together(arguments: argparse.Namespace) -> None:
     if arguments.report and task != "marine":
         raise ConfigError(f"task is {task!r}: --report knows the vessels of 'marine' only")
     for option in ("figure", "against"):
-        if getattr(arguments, option) and not has_map(task):
+        if getattr(arguments, option) and task not in VESSEL_TASKS:
             raise ConfigError(f"task is {task!r}, which has no vessels: leave --{option} out")
 
 
@@ -195,13 +192,11 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
     )
 
 
-def _read(
-    path: str, arguments: argparse.Namespace
-) -> tuple[Agent | Baseline, TrainConfig, dict[str, Any]]:
+def _read(path: str, arguments: argparse.Namespace) -> tuple[Actor, TrainConfig, dict[str, Any]]:
     """Return a policy, its settings with what the command line changes, and its known origin."""
     device = choose_device(arguments.device)
     origin: dict[str, Any] = {}
-    agent: Agent | Baseline
+    agent: Actor
     if path.startswith(PREFIX):
         agent, config = load_policy(path, device)
     else:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import torch
 
+from marinenav_env.envs.make import VESSEL_TASKS
 from train_RL_agents.commands.console import open_console
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.placement import check_own_gpu, choose_device
-from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories, has_map
+from train_RL_agents.evaluation.figures import TRAJECTORIES, draw_trajectories
 from train_RL_agents.evaluation.results import Row
 from train_RL_agents.evaluation.table import print_table
 from train_RL_agents.metrics.writer import AnalysisReceiver
@@ -95,7 +96,7 @@ def train_here(
         """Print the table, and draw the trajectories of a task that has a map."""
         title = f"{config.agent}, seed {config.seed}, {config.total_steps:,} steps"
         print_table(results, title, open_console())
-        if has_map(config.task):
+        if config.task in VESSEL_TASKS:
             figure = output_dir / TRAJECTORIES
             draw_trajectories(trainer.learner.agent, config, config.seed, figure)
             receiver.show_figure("trajectories", figure, step=trainer.counters.step)

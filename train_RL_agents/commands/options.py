@@ -1,4 +1,4 @@
-"""Options of the command line that say which worlds a policy meets, alike in every program."""
+"""Options of the command line, alike in every program: the worlds a policy meets, its shield."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from marinenav_env.config import TaskConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, build, plain
+from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.files import read_overrides
 from train_RL_agents.config.plain import check_of_task
 from train_RL_agents.config.schema import TrainConfig
@@ -138,3 +139,14 @@ def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> Tr
         stages = stages_of(arguments.stage, config.task)
         changes["evaluation"] = dataclasses.replace(config.evaluation, stages=stages, episodes=(1,))
     return dataclasses.replace(config, **changes)
+
+
+def read_shield(overrides: Sequence[str] | None) -> ShieldConfig | None:
+    """Return the settings that a command line gives as ``KEY=VALUE``; None for no shield.
+
+    Raises:
+        ConfigError: a setting is unknown or wrong.
+    """
+    if overrides is None:
+        return None
+    return build(ShieldConfig, read_overrides(list(overrides)), where="shield")

@@ -14,14 +14,13 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError
-from train_RL_agents.commands.options import with_world_options
+from train_RL_agents.commands.options import read_shield, with_world_options
 from train_RL_agents.evaluation.baselines.registry import check_hull
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Policy, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
-from train_RL_agents.policies.shield.config import read_shield
 
 
 class SteeredWorlds(NamedTuple):

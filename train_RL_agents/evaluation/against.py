@@ -13,13 +13,13 @@ from torch import Tensor
 
 from train_RL_agents.evaluation.intervals import WorldBootstrap, bootstrap_of, mcnemar
 from train_RL_agents.evaluation.results import Result
-from train_RL_agents.evaluation.score import V1, Score
+from train_RL_agents.evaluation.score import V1
 
 Parts = tuple[Tensor, Tensor]
 """Sums [W] over each world, and how many were added: their ratio is the number."""
 
 
-def compare(first: Result, second: Result, score: Score = V1) -> dict[str, Any]:
+def compare(first: Result, second: Result) -> dict[str, Any]:
     """Return the differences, first minus second, as JSON values.
 
     Success is compared by McNemar's test; all differences have bootstrap intervals that draw the
@@ -28,13 +28,12 @@ def compare(first: Result, second: Result, score: Score = V1) -> dict[str, Any]:
     Args:
         first: of some worlds.
         second: of the same worlds.
-        score: the constants.
     """
     won, lost = first.outcomes.success, second.outcomes.success
     bootstrap = bootstrap_of(first.measures.worlds)
     pairs = zip(
-        _parts(first, second, bootstrap, score).items(),
-        _parts(second, first, bootstrap, score).values(),
+        _parts(first, second, bootstrap).items(),
+        _parts(second, first, bootstrap).values(),
         strict=True,
     )
     only_first, only_second = int((won & ~lost).sum()), int((lost & ~won).sum())
@@ -50,9 +49,7 @@ def compare(first: Result, second: Result, score: Score = V1) -> dict[str, Any]:
     }
 
 
-def _parts(
-    result: Result, other: Result, bootstrap: WorldBootstrap, score: Score
-) -> dict[str, Parts]:
+def _parts(result: Result, other: Result, bootstrap: WorldBootstrap) -> dict[str, Parts]:
     """Return the numbers of ``result`` that are compared with those of ``other``."""
     outcomes, vessels = result.outcomes, result.measures.vessels
     world = vessels["world"]
@@ -66,10 +63,10 @@ def _parts(
 
     everyone = torch.ones_like(arrived)
     near = {
-        f"near_miss_{kind}": of_vessels(score.near_misses(vessels[f"gap_{kind}"], kind), everyone)
-        for kind in score.near_miss_m
+        f"near_miss_{kind}": of_vessels(V1.near_misses(vessels[f"gap_{kind}"], kind), everyone)
+        for kind in V1.near_miss_m
     }
-    furthest = score.grid_end * score.length_m
+    furthest = V1.grid_end * V1.length_m
     return {
         "success": (outcomes.success.double(), every_world),
         "collision": (outcomes.collision.double(), every_world),

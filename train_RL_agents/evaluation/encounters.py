@@ -14,7 +14,7 @@ from torch import Tensor
 
 from train_RL_agents.evaluation.geometry import Pairs, bearing, between, wrap180
 from train_RL_agents.evaluation.motion import Motion
-from train_RL_agents.evaluation.score import V1, Score
+from train_RL_agents.evaluation.score import V1
 
 NEVER = -1.0
 """The decision of an action that never came."""
@@ -23,7 +23,7 @@ Columns = dict[str, Tensor]
 
 
 def under_way(
-    motion: Motion, pairs: Pairs, speed: Tensor, hull_radius: float, score: Score = V1
+    motion: Motion, pairs: Pairs, speed: Tensor, hull_radius: float
 ) -> tuple[Tensor, Tensor]:
     """Return which rows open an encounter, and which belong to one: both [T, P, W] bool.
 
@@ -32,20 +32,19 @@ def under_way(
         pairs: of them.
         speed: [T, R, W] of the vessels [m/s].
         hull_radius: of every vessel [m].
-        score: the constants.
     """
     distance, tcpa, dcpa = pairs.approach
-    seen = score.detection_range_m + hull_radius
-    could_open = between(torch.logical_and, motion.present & (speed >= score.min_speed))
+    seen = V1.detection_range_m + hull_radius
+    could_open = between(torch.logical_and, motion.present & (speed >= V1.min_speed))
     for condition in (
         distance <= seen,
         tcpa > 0.0,
-        tcpa <= score.horizon_s,
-        dcpa <= score.separation_gaps[-1] * score.length_m + 2.0 * hull_radius,
+        tcpa <= V1.horizon_s,
+        dcpa <= V1.separation_gaps[-1] * V1.length_m + 2.0 * hull_radius,
     ):
         could_open &= condition
     receding = tcpa < 0.0
-    stops = distance > score.release_ratio * seen
+    stops = distance > V1.release_ratio * seen
     stops[1:] |= receding[1:] & receding[:-1]
     inside, goes_on = torch.empty_like(could_open), ~stops
     was_open = torch.zeros_like(could_open)  # when the row begins
@@ -60,7 +59,7 @@ def under_way(
     return could_open & ~was_open, inside
 
 
-def find_encounters(motion: Motion, pairs: Pairs, hull_radius: float, score: Score = V1) -> Columns:
+def find_encounters(motion: Motion, pairs: Pairs, hull_radius: float) -> Columns:
     """Return the encounters as columns [E], each encounter twice: once for either vessel.
 
     Returns:
@@ -74,7 +73,7 @@ def find_encounters(motion: Motion, pairs: Pairs, hull_radius: float, score: Sco
         ``action_tcpa`` (or NaN). Metres, seconds, degrees.
     """
     speed = torch.hypot(motion.vx, motion.vy)
-    opening, inside = under_way(motion, pairs, speed, hull_radius, score)
+    opening, inside = under_way(motion, pairs, speed, hull_radius)
     order = (1, 2, 0)  # the rows of an encounter one after another
     pair, world, row = inside.permute(order).nonzero(as_tuple=True)
     flat = (row * inside.shape[1] + pair) * inside.shape[2] + world
@@ -110,14 +109,14 @@ def find_encounters(motion: Motion, pairs: Pairs, hull_radius: float, score: Sco
     }
     heading = torch.rad2deg(motion.heading)
     until = rows.step <= rows.spread(closest)
-    early = until & (rows.tcpa > score.stage_4_s)
+    early = until & (rows.tcpa > V1.stage_4_s)
     sides = []
     for own, other in ((0, 1), (1, 0)):
         numbers = {"own": vessels[own][starts], "other": vessels[other][starts]}
         for name, angles in bearings.items():
             numbers |= {f"beta{name}": angles[own], f"alpha{name}": angles[other]}
         turned, sailed = _taken(heading, places[own]), _taken(speed, places[own])
-        sides.append(common | numbers | _actions(rows, turned, sailed, until, early, score))
+        sides.append(common | numbers | _actions(rows, turned, sailed, until, early))
     return {name: torch.cat([side[name] for side in sides]) for name in sides[0]}
 
 
@@ -162,9 +161,7 @@ class Rows(NamedTuple):
         return self.starts + (step - self.step[self.starts]).long()
 
 
-def _actions(
-    rows: Rows, heading: Tensor, speed: Tensor, until: Tensor, early: Tensor, score: Score
-) -> Columns:
+def _actions(rows: Rows, heading: Tensor, speed: Tensor, until: Tensor, early: Tensor) -> Columns:
     """Return what one vessel of each encounter did.
 
     Args:
@@ -173,7 +170,6 @@ def _actions(
         speed: [N] of the vessel [m/s].
         until: [N] bool, up to the closest decision.
         early: [N] bool, of those the ones while TCPA > 4 s.
-        score: the constants.
     """
     turn = wrap180(heading - rows.spread(heading[rows.starts]))
     loss = 1.0 - speed / rows.spread(speed[rows.starts])
@@ -185,7 +181,7 @@ def _actions(
 
     before, after = extremes(early), extremes(until & ~early)
     whole = torch.maximum(before[0], after[0]), torch.minimum(before[1], after[1])
-    action = rows.first((turn.abs() >= score.turn_noticed) | (loss >= score.loss_noticed))
+    action = rows.first((turn.abs() >= V1.turn_noticed) | (loss >= V1.loss_noticed))
     acted = action.isfinite()
     at = rows.at(torch.where(acted, action, rows.step[rows.starts]))
     return {

@@ -16,7 +16,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.spec import tuple_like
 from marinenav_env.stepper import Stepper
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.evaluation.actor import Actor
+from train_RL_agents.evaluation.baselines.registry import Actor
 from train_RL_agents.evaluation.recording import BatchRecording, Recording
 from train_RL_agents.evaluation.watches import Watch, watch_of
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from marinenav_env.envs.scenarios import labels_of
-from marinenav_env.kernel import ops
 from marinenav_env.render.geometry import scenes_of
 from marinenav_env.tracks import Policy, record_tracks
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.evaluation.actor import Actor
+from train_RL_agents.evaluation.baselines.registry import Actor
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL, Evaluation
-from train_RL_agents.evaluation.motion import FIELDS
 
 TRAJECTORIES = "trajectories.png"
-
-
-def has_map(task: str) -> bool:
-    """Whether the robots of a task move in a plane, so that trajectories can be drawn."""
-    return set(FIELDS) <= set(ops.describe(task).fields("robot"))
 
 
 def draw_trajectories(

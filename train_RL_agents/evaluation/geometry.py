@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from train_RL_agents.evaluation.motion import Motion
-from train_RL_agents.evaluation.score import V1, Score
+from train_RL_agents.evaluation.score import V1
 
 
 class Approach(NamedTuple):
@@ -24,9 +24,7 @@ class Approach(NamedTuple):
     dcpa: Tensor
 
 
-def closest_approach(
-    dx: Tensor, dy: Tensor, dvx: Tensor, dvy: Tensor, score: Score = V1
-) -> Approach:
+def closest_approach(dx: Tensor, dy: Tensor, dvx: Tensor, dvy: Tensor) -> Approach:
     """Return the closest point of approach of straight courses (Lenart 2015).
 
     Args:
@@ -34,14 +32,13 @@ def closest_approach(
         dy: the same, east.
         dvx: velocity of the other minus own [m/s].
         dvy: the same, east.
-        score: its least relative speed, below which TCPA is 0.
 
     Returns:
         Fields of that shape. TCPA is negative where the two move apart; DCPA is then the distance
         now.
     """
     squared_speed = torch.addcmul(dvx * dvx, dvy, dvy)
-    moving = squared_speed > score.least_relative_speed**2
+    moving = squared_speed > V1.least_relative_speed**2
     tcpa = -torch.addcmul(dx * dvx, dy, dvy) / torch.where(moving, squared_speed, math.inf)
     ahead = tcpa.clamp(min=0.0)
     dcpa = length(torch.addcmul(dx, ahead, dvx), torch.addcmul(dy, ahead, dvy))
@@ -90,14 +87,14 @@ class Pairs(NamedTuple):
     both: Tensor
 
 
-def pairs_of(motion: Motion, score: Score = V1) -> Pairs:
+def pairs_of(motion: Motion) -> Pairs:
     """Return the geometry of all pairs."""
     robots = motion.x.shape[1]
     first, second = torch.triu_indices(robots, robots, 1, device=motion.x.device)
     dx, dy, dvx, dvy = (
         between(torch.subtract, field) for field in (motion.x, motion.y, motion.vx, motion.vy)
     )
-    approach = closest_approach(dx, dy, dvx, dvy, score)
+    approach = closest_approach(dx, dy, dvx, dvy)
     passed = torch.empty_like(dx)
     passed[0] = approach.distance[0] ** 2
     passed[1:] = least_squared_distance(dx[:-1], dy[:-1], dx.diff(dim=0), dy.diff(dim=0))

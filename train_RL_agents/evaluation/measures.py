@@ -12,7 +12,7 @@ from torch import Tensor
 from train_RL_agents.evaluation.encounters import Columns, find_encounters
 from train_RL_agents.evaluation.geometry import Pairs, least_squared_distance, length, pairs_of
 from train_RL_agents.evaluation.motion import Motion, sizes_of
-from train_RL_agents.evaluation.score import V1, Score
+from train_RL_agents.evaluation.score import V1
 
 CHUNK = 600_000
 """Decisions times pairs, of vessels or of vessels and buoys, that are looked at together."""
@@ -87,7 +87,6 @@ def measure(
     *,
     hull_radius: float,
     decision_time: float,
-    score: Score = V1,
     **vessels: Tensor,
 ) -> Measures:
     """Measure episodes on the device they lie on; the results are on the host.
@@ -97,18 +96,17 @@ def measure(
         buoys: [3, B, W] x, y, radius [m]; radius 0 is an empty slot.
         hull_radius: of every vessel [m].
         decision_time: between two rows of a motion [s].
-        score: the constants.
         **vessels: [R, W] further columns of `Measures.vessels`.
     """
     measured = []
     for group, whole in groups:
         for worlds, motion, there in _chunks(group, whole, buoys):
-            pairs = pairs_of(motion, score)
-            rows = measure_vessels(motion, pairs, there, hull_radius, decision_time, score)
+            pairs = pairs_of(motion)
+            rows = measure_vessels(motion, pairs, there, hull_radius, decision_time)
             robot, world = motion.present[0].nonzero(as_tuple=True)
             rows |= {name: field.index_select(-1, worlds) for name, field in vessels.items()}
             table = {name: row[robot, world] for name, row in rows.items()}
-            found = find_encounters(motion, pairs, hull_radius, score)
+            found = find_encounters(motion, pairs, hull_radius)
             found["world"] = worlds[found["world"]]
             measured.append(({"world": worlds[world], "robot": robot, **table}, found))
     own, met = (_to_host(columns) for columns in zip(*measured, strict=True))
@@ -158,7 +156,6 @@ def measure_vessels(
     buoys: Tensor,
     hull_radius: float,
     decision_time: float,
-    score: Score = V1,
 ) -> Columns:
     """Return the columns [R, W] of `Measures.vessels` that follow from the motion."""
     present = motion.present
@@ -166,15 +163,15 @@ def measure_vessels(
     sailed = torch.hypot(motion.x.diff(dim=0), motion.y.diff(dim=0))
     ways = (_at(field, last_row) - field[0] for field in (motion.x, motion.y))
     return {
-        **_among_vessels(pairs, last_row, hull_radius, score),
-        **_among_buoys(motion, buoys, last_row, hull_radius, score),
+        **_among_vessels(pairs, last_row, hull_radius),
+        **_among_buoys(motion, buoys, last_row, hull_radius),
         "path": torch.where(present[1:], sailed, 0.0).sum(0),
         "direct": torch.hypot(*ways),
         "time": last_row * decision_time,
     }
 
 
-def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float, score: Score) -> Columns:
+def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float) -> Columns:
     least = torch.where(pairs.both, pairs.passed, math.inf).amin(0).sqrt_()
     ends = [
         torch.where(_at(pairs.both, row), _at(pairs.approach.distance, row), math.inf)
@@ -183,7 +180,7 @@ def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float, score: Sc
     # Rounding leaves no gap larger than that at an end.
     gap = torch.minimum(least, torch.minimum(*ends)) - 2.0 * hull_radius
     end = torch.cat(ends) - 2.0 * hull_radius
-    near = score.near_misses(gap, "vessel")
+    near = V1.near_misses(gap, "vessel")
     sides = torch.cat((pairs.first, pairs.second)).unsqueeze(1).expand_as(end)
     alone = gap.new_full(last_row.shape, math.inf)
     return {
@@ -195,9 +192,7 @@ def _among_vessels(pairs: Pairs, last_row: Tensor, hull_radius: float, score: Sc
     }
 
 
-def _among_buoys(
-    motion: Motion, buoys: Tensor, last_row: Tensor, hull_radius: float, score: Score
-) -> Columns:
+def _among_buoys(motion: Motion, buoys: Tensor, last_row: Tensor, hull_radius: float) -> Columns:
     alone = motion.x.new_full(last_row.shape, math.inf)
     worlds = (buoys[2] > 0.0).any(0).nonzero().squeeze(1)
     if not len(worlds):
@@ -219,7 +214,7 @@ def _among_buoys(
         torch.where(there, distance - reach, math.inf)
         for distance in (torch.minimum(least, end), end)
     )
-    near = score.near_misses(gap, "buoy")
+    near = V1.near_misses(gap, "buoy")
     return {
         "gap_buoy": alone.index_copy(1, worlds, gap.amin(1)),
         "end_buoy": alone.index_copy(1, worlds, end.amin(1)),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from torch import Tensor
 
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.fields import plain
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import safety
 from train_RL_agents.metrics.reductions import Mean, t_quantile, wilson_interval
@@ -146,13 +147,7 @@ class StageResult(Result):
 
     def as_json(self) -> dict[str, Any]:
         """Return the row with the keys that other programs rely on."""
-        return {
-            "robots": self.stage.robots,
-            "vortices": self.stage.vortices,
-            "buoys": self.stage.buoys,
-            "min_distance_m": self.stage.min_distance_m,
-            **super().as_json(),
-        }
+        return {**plain(self.stage), **super().as_json()}
 
     def as_record(self) -> dict[str, Any]:
         """Return what an `AnalysisReceiver` records of the row."""

@@ -18,19 +18,19 @@ from train_RL_agents.evaluation.colregs import (
 )
 from train_RL_agents.evaluation.intervals import Estimate, bootstrap_of
 from train_RL_agents.evaluation.measures import Measures
-from train_RL_agents.evaluation.score import V1, Score
+from train_RL_agents.evaluation.score import V1
 
 SHOWN = ("S_r", "A8", "P_d", "R8", "rule", "total", "pose")
 """Scores whose means are given for every class."""
 
 
-def rule_table(measures: Measures, score: Score = V1) -> dict[str, Any]:
+def rule_table(measures: Measures) -> dict[str, Any]:
     """Return the mean scores of each class, and plain shares beside them, as JSON values.
 
     Meant for scenarios in which the goals lie straight ahead: elsewhere vessels also turn for their
     goals, and a turn says nothing about a rule.
     """
-    scored = score_encounters(measures.encounters, measures.hull_radius, score)
+    scored = score_encounters(measures.encounters, measures.hull_radius)
     world, kind = measures.encounters["world"], scored["class"]
     bootstrap = bootstrap_of(measures.worlds)
 
@@ -48,11 +48,11 @@ def rule_table(measures: Measures, score: Score = V1) -> dict[str, Any]:
         classes[CLASSES[index]] = {"encounters": int(chosen.sum()), **numbers}
     alpha, beta = measures.encounters["alpha_closest"], measures.encounters["beta_closest"]
     contact = scored["gap"] <= 0.0
-    ahead = crossed_ahead(alpha, score)
+    ahead = crossed_ahead(alpha)
     sides = {"port_to_port": ~contact & (beta < 0.0), "contact": contact}
     ways = {"astern": ~contact & ~ahead, "ahead": ~contact & ahead, "contact": contact}
     return {
-        "score": score.version,
+        "score": V1.version,
         "encounters": len(kind),
         "ambiguous": share(kind == AMB, torch.ones_like(contact)),
         "classes": classes,

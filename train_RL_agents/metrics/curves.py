@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from marinenav_env.render.ink import colour_of
 from train_RL_agents.metrics.reductions import wilson_interval
 from train_RL_agents.metrics.writer import METRICS, Record, read_metrics
 
-COLOURS = ("#0077BB", "#EE7733", "#009988", "#CC3377", "#5B3FA0", "#8C5A2B", "#33A5CC", "#7F8F18")
 AXES = {
     "steps": ("steps", 1.0),
     "robot-steps": ("robot-steps", 1.0),
@@ -119,7 +119,7 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
     for axes, name in zip(small, stages, strict=True):
         axes.set_title(f"success, {name}", loc="left", fontsize=9)
     for index, run in enumerate(runs):
-        ink = COLOURS[index % len(COLOURS)]
+        ink = colour_of(index)
         _draw_band(top[0], success_curve(run, stages, x), ink, _legend(run))
         for axes, name in zip(
             (top[1], top[2]), ("episode_return", "robot_steps_per_s"), strict=True

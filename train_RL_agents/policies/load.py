@@ -7,12 +7,11 @@ from pathlib import Path
 import torch
 
 from marinenav_env.fields import ConfigError
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy, build_agent
 from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
-from train_RL_agents.evaluation.baselines.registry import PREFIX, Baseline
+from train_RL_agents.evaluation.baselines.registry import PREFIX, Actor, Baseline
 from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
 from train_RL_agents.policies.published import READERS, read_network, read_weights
 from train_RL_agents.policies.torchscript import is_torchscript, open_network, read_deployed
@@ -20,9 +19,7 @@ from train_RL_agents.run.checkpoint import BEST, FOREIGN, CheckpointError, load,
 from train_RL_agents.run.provenance import commit_of_run
 
 
-def load_policy(
-    path: str | Path, device: torch.device | str = "cpu"
-) -> tuple[Agent | Baseline, TrainConfig]:
+def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[Actor, TrainConfig]:
     """Load a policy to act with.
 
     Args:

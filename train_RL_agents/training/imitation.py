@@ -18,7 +18,6 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.baselines.registry import Baseline
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
-from train_RL_agents.replay.layout import ReplayConfig
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.replay_learner import ReplayLearner
 
@@ -48,17 +47,6 @@ class ImitationLearner(ReplayLearner):
     def _choose(self, observation: Any) -> tuple[Tensor, Tensor]:
         asked = self.teacher(observation).to(observation[0].dtype)  # [W, R, A]
         return self.policy.explore(observation, instead=asked), asked
-
-    def _replay_config(self) -> ReplayConfig:
-        replay = self.config.replay
-        return ReplayConfig(
-            capacity=replay.capacity,
-            n_step=1,
-            gamma=self.config.algorithm.gamma,
-            prioritized=self.agent.config.prioritized,
-            alpha=replay.alpha,
-            beta=replay.beta_start,
-        )
 
 
 def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from marinenav_env.envs.spec import tuple_like
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
-from train_RL_agents.agents.settings import ReplayAgentConfig
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import GradientAverage, Processes
@@ -134,10 +133,11 @@ class ReplayLearner(Learner):
         super().load_state_dict(state)
 
     def _replay_config(self) -> ReplayConfig:
-        algorithm, replay = cast(ReplayAgentConfig, self.config.algorithm), self.config.replay
+        algorithm: Any = self.config.algorithm
+        replay = self.config.replay
         return ReplayConfig(
             capacity=replay.capacity,
-            n_step=algorithm.n_step,
+            n_step=getattr(algorithm, "n_step", 1),  # without returns: imitation
             gamma=algorithm.gamma,
             prioritized=algorithm.prioritized,
             alpha=replay.alpha,

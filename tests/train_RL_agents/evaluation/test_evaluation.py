@@ -191,7 +191,7 @@ def test_a_policy_from_a_folder_a_file_and_the_best(saved):
     assert load_policy(folder)[0].name == "SAC"
 
 
-def test_command_line(saved, tmp_path, capsys):
+def test_command_line(saved, tmp_path, capsys, short_evaluations):
     folder, _ = saved
     arguments = ["--checkpoint", str(folder), "--episodes", "2", "--seed", "3"]
     figure = tmp_path / "episodes.png"

@@ -9,7 +9,6 @@ from tests.train_RL_agents.evaluation.trajectories import HULL_RADIUS, measured,
 from train_RL_agents.evaluation.intervals import WorldBootstrap
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import collisions, first_action, safety
-from train_RL_agents.evaluation.score import V1
 
 COLUMNS = ("world", "gap_vessel", "end_vessel", "gap_buoy", "end_buoy", "near_vessel", "near_buoy")
 COLUMNS += ("path", "direct", "time", "reached", "collided", "energy")
@@ -91,7 +90,7 @@ def test_first_action_is_censored_at_the_closest_point():
         vessel((0, 11.25), -90, 2.5),
     ]
     measures = measured(ships)
-    numbers = first_action(measures, WorldBootstrap(1), V1)
+    numbers = first_action(measures, WorldBootstrap(1))
     # The first turns at decision 3, 3.0 s before the closest point; the other holds on.
     assert numbers["median_s"]["value"] == 1.5
     shares = {name: numbers[name]["value"] for name in ("stage_2", "stage_3", "stage_4", "none")}
@@ -103,7 +102,7 @@ def test_first_action_is_censored_at_the_closest_point():
 def test_the_stage_of_the_first_action(step, stage):
     """Head-on at 1 m/s each, 22 m apart: TCPA is 11 s at the start, and falls by 0.5 s."""
     ships = [vessel((0, 0), 0, 1.0, changes={step: (30, 1.0)}), vessel((22, 0.5), 180, 1.0)]
-    numbers = first_action(measured(ships), WorldBootstrap(1), V1)
+    numbers = first_action(measured(ships), WorldBootstrap(1))
     shares = {name: numbers[name]["value"] for name in ("stage_2", "stage_3", "stage_4", "none")}
     assert shares == dict.fromkeys(shares, 0.0) | {stage: 0.5, "none": 0.5}
 

@@ -42,13 +42,22 @@ def trained(agent, processes, *overrides, compiled, updates=1):
     return learner
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("processes", [Processes(), Twins(size=2)], ids=["alone", "two"])
-def test_captured_steps_do_what_eager_ones_do(agent, processes):
+@pytest.mark.parametrize(
+    ("settings", "processes"),
+    [
+        *((agent, Processes()) for agent in AGENTS),
+        *((agent, Twins(size=2)) for agent in AGENTS),
+        ("DDPG stack_k=2 exploration.action_noise=0.2", Processes()),
+        ("DQN stack_k=2", Processes()),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.size} processes",
+)
+def test_captured_steps_do_what_eager_ones_do(settings, processes):
     """To the bit; the update of several processes is two graphs, the transfer between them."""
-    eager = trained(agent, processes, compiled=False)
+    agent, *overrides = settings.split()
+    eager = trained(agent, processes, *overrides, compiled=False)
     with recorded_graphs() as graphs:
-        captured = trained(agent, processes, compiled=True)
+        captured = trained(agent, processes, *overrides, compiled=True)
     judged = 2 if AGENTS[agent].on_policy else 0  # what was collected, in two orders of buffers
     assert len(graphs) == 2 + processes.size + judged  # two orders of buffers, and the update
     assert all(len(graph.calls) > 10 for graph in graphs)

@@ -1,12 +1,9 @@
 """The device's half of a run: no host read in an iteration, and books that can be checked."""
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 
 from tests.host_reads import HostReadError, no_host_reads
-from tests.recorded_graphs import recorded_graphs
 from tests.train_RL_agents.short_runs import SMALL, Silent, every_decision, packed_log
 from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
@@ -241,30 +238,27 @@ def captured_steps(made):
                 yield step
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="test_captured.py has the CPU")
 @pytest.mark.parametrize(
     "settings",
     [*AGENTS, "DDPG stack_k=2 exploration.action_noise=0.2", "DQN stack_k=2"],
 )
-def test_captured_steps_do_what_eager_ones_do(settings, device):
-    """From the same seed; both orders of the two step buffers are captured and replayed.
-
-    Where there is no GPU, recorded operators stand for its graphs.
-    """
+def test_captured_steps_do_what_eager_ones_do(settings):
+    """From the same seed; both orders of the two step buffers are captured and replayed."""
     agent, *overrides = settings.split()
     learners = {}
-    with recorded_graphs() if device == "cpu" else nullcontext():
-        for compiled in (False, True):
-            made = learner(device, agent, *overrides, f"compile={str(compiled).lower()}")
-            before = [parameter.clone() for parameter in made.agent.policy_network.parameters()]
-            for _ in range(2 * WARM_UP_CALLS + 6):
-                made.collect()
-                made.learn()
-            called = [step for step in captured_steps(made) if step._calls]
-            assert len(called) >= 3  # two orders of buffers, and the update
-            assert all(bool(step._parts) == compiled for step in called)
-            after = list(made.agent.policy_network.parameters())
-            assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
-            learners[compiled] = made
+    for compiled in (False, True):
+        made = learner("cuda", agent, *overrides, f"compile={str(compiled).lower()}")
+        before = [parameter.clone() for parameter in made.agent.policy_network.parameters()]
+        for _ in range(2 * WARM_UP_CALLS + 6):
+            made.collect()
+            made.learn()
+        called = [step for step in captured_steps(made) if step._calls]
+        assert len(called) >= 3  # two orders of buffers, and the update
+        assert all(bool(step._parts) == compiled for step in called)
+        after = list(made.agent.policy_network.parameters())
+        assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+        learners[compiled] = made
     eager, captured = learners[False], learners[True]
     if not AGENTS[agent].on_policy:
         assert torch.equal(captured.replay.position, eager.replay.position)

@@ -12,6 +12,7 @@ from torch import Tensor
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.evaluation.baselines import apf, kuwata, orca, sbmpc
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.baselines.vessel import HULL
@@ -88,7 +89,11 @@ class Baseline:
             raise ConfigError(f"{name} is {value!r}: a baseline has no such setting; leave it out")
 
 
-def check_hull(agent: Any, vessel: VesselConfig) -> None:
+Actor = Agent | Baseline
+"""What an evaluation can evaluate."""
+
+
+def check_hull(agent: Actor, vessel: VesselConfig) -> None:
     """Check that a classical controller steers the vessel that it is made for.
 
     Raises:

@@ -13,7 +13,7 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig
 from marinenav_env.fields import ConfigError
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.evaluation.actor import Actor
+from train_RL_agents.evaluation.baselines.registry import Actor
 from train_RL_agents.evaluation.episodes import (
     FIRST_WORLD,
     Batch,

@@ -14,7 +14,7 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.evaluation.actor import Actor
+from train_RL_agents.evaluation.baselines.registry import Actor
 from train_RL_agents.evaluation.scenarios.schema import Scenario
 from train_RL_agents.policies.shield.shield import Shield
 
