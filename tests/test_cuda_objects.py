@@ -21,7 +21,19 @@ from tests.conftest import ROOT, load_file
 
 CSRC = ROOT / "marinenav_env" / "csrc"
 MOST_REGISTERS = 128
-"""Of a float kernel: more, and three blocks of five robots do not fit a multiprocessor."""
+"""Of a float kernel: more, and three blocks of five robots do not fit a multiprocessor. The
+assembler keeps to it by itself, and spills."""
+FEWER_REGISTERS = {
+    "WaterPhase": 64,
+    "RowWords": 32,
+    "PlanActionsPhase": 120,
+    "Solo": 56,
+    "Unrolled": 72,
+    "Icra2024": 112,
+    "KinematicVessel": 112,
+    "BeginPhaseINS_11MarineBeams": 112,
+}
+"""Of the float kernels that have this in their names, which are below that limit."""
 MOST_SPILLED = {"80": 24, "90": 24, "120": 56}
 """Bytes that a float kernel stores and loads because of that limit, by architecture."""
 MOST_STACK = {"80": 24, "90": 24, "120": 96}
@@ -56,6 +68,12 @@ class Kernel(NamedTuple):
     registers: int
     stack: int
     spills: int
+
+    @property
+    def most_registers(self) -> int:
+        """Registers that it may have."""
+        fewer = [most for part, most in FEWER_REGISTERS.items() if part in self.name]
+        return min(fewer, default=MOST_REGISTERS)
 
     @property
     def most_stack(self) -> int:
@@ -154,7 +172,9 @@ def test_float_kernels_keep_to_their_registers_and_stack(compiled):
     assert {kernel.architecture for kernel in checked} == set(ARCHITECTURES)
     assert not [kernel for kernel in checked if kernel.spills > MOST_SPILLED[kernel.architecture]]
     assert not [kernel for kernel in checked if kernel.stack > kernel.most_stack]
-    assert not [kernel for kernel in checked if kernel.registers > MOST_REGISTERS]
+    assert not [kernel for kernel in checked if kernel.registers > kernel.most_registers]
+    unused = [part for part in FEWER_REGISTERS if not any(part in k.name for k in checked)]
+    assert not unused
 
 
 def test_float_kernels_compute_nothing_in_float64(compiled):
