@@ -64,7 +64,7 @@ def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_preset_goes_with_every_agent(preset, agent):
     if preset == "rules_ac_iqn" and agent not in ("AC-IQN", "IQN"):  # others have no risk level
-        with pytest.raises(ConfigError, match="preset rules_ac_iqn: unknown setting 'algorithm.cvar"):
+        with pytest.raises(ConfigError, match=r"preset rules_ac_iqn: unknown .* 'algorithm\.cvar'"):
             load_config(preset=preset, agent=agent)
         return
     config, _, _ = load_config(preset=preset, agent=agent)
