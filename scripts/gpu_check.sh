@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # scripts/gpu_check.sh [FOLDER]: checks the project on a machine with a GPU, in under ten minutes.
-# PYTHON is the interpreter (else .venv/bin/python, else python3). scripts/checks/gpu_check.py has the rest.
+# PYTHON is the interpreter (else .venv/bin/python, else python3); the build takes the ninja beside it, which
+# compiles several files at a time. scripts/checks/gpu_check.py has the rest.
 set -u
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd) || exit 2
@@ -11,4 +12,4 @@ command -v -- "$PYTHON" >/dev/null && "$PYTHON" -c 'import sys; sys.exit(sys.ver
   echo "gpu_check: error: $PYTHON not found, or older than 3.11: name an interpreter with PYTHON=" >&2
   exit 2
 }
-exec "$PYTHON" -m scripts.checks.gpu_check "$@"
+PATH=$(dirname -- "$(command -v -- "$PYTHON")"):$PATH exec "$PYTHON" -m scripts.checks.gpu_check "$@"

@@ -17,6 +17,7 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
+from scripts.checks.gpu_plan import OURS
 from tests.conftest import ROOT, load_file
 
 CSRC = ROOT / "marinenav_env" / "csrc"
@@ -175,6 +176,12 @@ def test_float_kernels_keep_to_their_registers_and_stack(compiled):
     assert not [kernel for kernel in checked if kernel.registers > kernel.most_registers]
     unused = [part for part in FEWER_REGISTERS if not any(part in k.name for k in checked)]
     assert not unused
+
+
+def test_the_sanitizers_know_our_kernels_by_name(compiled):
+    names = [name for name, _ in bodies(compiled["ptx"])]
+    assert names
+    assert not [name for name in names if OURS not in name]
 
 
 def test_float_kernels_compute_nothing_in_float64(compiled):

@@ -27,9 +27,11 @@ MATRIX = {"cuda": 8192, "cpu": 1024}
 
 GPU_STATE = (
     *("clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem"),
-    *("clocks_throttle_reasons.active", "ecc.mode.current", "mig.mode.current", "power.limit"),
+    *("clocks_event_reasons.active", "ecc.mode.current", "mig.mode.current", "power.limit"),
 )
-"""What nvidia-smi is asked of a GPU before any work: clocks in MHz, power in W."""
+"""What nvidia-smi is asked of a GPU: clocks in MHz, power in W, and why clocks are held back."""
+NAMES_BEFORE = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
+"""Names of fields in older drivers."""
 
 
 class Laps:
@@ -168,7 +170,6 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
     if device.type != "cuda":
         return cpu
     properties = torch.cuda.get_device_properties(device)
-    state = _query_gpu(",".join(GPU_STATE), device)
     return {
         **cpu,
         "gpu": properties.name,
@@ -176,8 +177,13 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
         "gpu_multiprocessors": properties.multi_processor_count,
         "gpus": torch.cuda.device_count(),
         "gpu_driver": _query_gpu("driver_version", device),
-        "gpu_state": dict(zip(GPU_STATE, (state or "").split(", "), strict=False)),
+        "gpu_state": gpu_state(device),
     }
+
+
+def gpu_state(device: torch.device) -> dict[str, str | None]:
+    """Return `GPU_STATE` as it is now; None where nvidia-smi does not tell."""
+    return {field: _query_gpu(field, device) for field in GPU_STATE}
 
 
 def record_head(device: torch.device) -> dict[str, Any]:
@@ -202,11 +208,17 @@ def _cpu_model() -> str:
 
 
 def _query_gpu(field: str, device: torch.device) -> str | None:
-    """Return nvidia-smi's value of a field, without its unit, or None."""
-    index = device.index or 0
-    options = (f"--query-gpu={field}", "--format=csv,noheader,nounits")
-    answer = _answer("nvidia-smi", f"--id={index}", *options)
-    return answer.splitlines()[0].strip() if answer else None
+    """Return nvidia-smi's value of a field, without its unit, or None.
+
+    One field at a time: a driver that does not know one refuses the whole query. The GPU is named
+    by its UUID: nvidia-smi counts those that CUDA_VISIBLE_DEVICES hides, too.
+    """
+    uuid = torch.cuda.get_device_properties(device).uuid
+    asked = ("nvidia-smi", f"--id=GPU-{uuid}", "--format=csv,noheader,nounits")
+    answer = _answer(*asked, f"--query-gpu={field}")
+    if answer is None and field in NAMES_BEFORE:
+        answer = _answer(*asked, f"--query-gpu={NAMES_BEFORE[field]}")
+    return answer
 
 
 def _answer(*command: str) -> str | None:

@@ -26,6 +26,7 @@ from scripts.bench.bounds import bound_of, products_of, work_of
 from scripts.bench.case import Case, describe
 from scripts.bench.kernels import measure_kernels
 from scripts.bench.machine import (
+    gpu_state,
     matmul_flops_per_s,
     measure_peaks,
     record_head,
@@ -124,16 +125,20 @@ def measure(
                 row |= bound_of(work_of(case), peaks, products_of(case, row), rate)
                 row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
         keep(record)
-    if "step" in options.modes and options.task == "marine":
+    if device.type == "cuda":
+        record["gpu_state_after"] = gpu_state(device)
+    elif "step" in options.modes and options.task == "marine":  # on a GPU it changes nothing
         for worlds in options.worlds[:1] if options.quick else options.worlds:
             with out_of_memory_noted(record, Case("step", device, worlds)):
                 comparison = compare_reset_skipping(device, worlds, effort)
                 record["skip_reset_if_empty"].append(comparison)
             keep(record)
+    named = set(options.kernels)
     for case, row in measured if device.type == "cuda" else ():
-        with out_of_memory_noted(record, case):
-            row |= measure_kernels(case)
-        keep(record)
+        if named & {case.mode, case.agent}:
+            with out_of_memory_noted(record, case):
+                row |= measure_kernels(case)
+            keep(record)
     record["complete"] = True
     keep(record)
     return record

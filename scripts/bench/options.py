@@ -124,6 +124,14 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
     )
     effort.add_argument("--repeats", type=_positive, help="measure every row so many times")
     effort.add_argument("--seconds", type=_above_zero, help="let a repeat last so many seconds")
+    effort.add_argument(
+        "--kernels",
+        nargs="*",
+        choices=(*MODES, *REPLAY_AGENTS),
+        default=list(MODES),
+        help="on a GPU, list the costliest kernels of these modes and algorithms (default: of all"
+        " rows)",
+    )
     effort.add_argument("--json", type=Path, metavar="PATH", help="write the record to this file")
     effort.add_argument(
         "--max-mem-delta",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
 import time
@@ -59,8 +60,11 @@ class Training:
                 yield training
 
     def capture(self) -> None:
-        """Capture the graphs of all numbers of updates: the robots alive decide which come."""
-        for updates in range(1, UPDATES_IN_A_GRAPH + 1):
+        """Capture the graphs of the numbers of updates that come: up to those of all robots."""
+        config, env = self.trainer.config, self.trainer.learner.env
+        samples = config.updates.samples_per_insert * env.worlds * env.robots
+        most = math.ceil(samples / config.updates.batch_size)
+        for updates in range(1, min(most, UPDATES_IN_A_GRAPH) + 1):
             for _ in range(WARM_UP_CALLS + 1):
                 self.trainer.learner.learn(updates)
 

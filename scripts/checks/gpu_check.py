@@ -8,10 +8,13 @@ gpu_turns.json, gpu_training.json, gpu_replay.json and gpu_check.log. Files of t
 there go first; the new ones are written anew after every check and every row of bench.py, so that
 what stops the program loses only what it was at.
 
+What tells most comes first. A check may take all the time that is left but for what the later
+groups need at least (`gpu_plan.py`).
+
 Variables: PYTHONPATH may hold packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the
-time for everything; GPU_CHECK_ONLY="NAME ..." leaves out all checks but the build and these, to
-repeat what a first run had no time for, into a folder of its own; MARINENAV_COMMIT is the commit to
-record where the copy has no history.
+time for everything; GPU_CHECK_ONLY="NAME ..." leaves out all checks but the build and these, which
+then have all the time, to repeat what a first run had no time for, into a folder of its own;
+MARINENAV_COMMIT is the commit to record where the copy has no history.
 
 Exit status: 0, and what was not checked is said; 1 if a check failed or a signal stopped the
 program; 2 if this machine cannot run the checks.
@@ -41,7 +44,7 @@ from scripts.checks.gpu_plan import ALWAYS, LACKING, NEEDED, SANITIZERS, Check, 
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 530
-"""Time for everything; a check gets no more of it than is left."""
+"""Time for everything."""
 STOPPING_S = 5
 """What is asked to end has so long before it is killed."""
 RECORDS = (
@@ -130,25 +133,37 @@ class Run:
 
     async def all(self, planned: Sequence[Sequence[Check]]) -> None:
         """Run the groups one after another; ends where one of `ALWAYS` fails."""
-        for group in planned:
-            await asyncio.gather(*map(self.one, group))
+        for number, group in enumerate(planned, 1):
+            later = sum(map(self.least, planned[number:]))
+            await asyncio.gather(*(self.one(check, later) for check in group))
             if ALWAYS & set(self.named("failed") + self.named("skipped")):
                 return
 
-    async def one(self, check: Check) -> None:
-        """Run one check within its time and the time left, and note what came of it."""
-        limit = min(check.limit_s, self.limit_s - self.seconds())
-        if self.only and check.name not in {*self.only, *ALWAYS}:
-            self.note(check.name, "skipped", 0, "GPU_CHECK_ONLY leaves it out")
-        elif (why := self.lacking(check)) is not None:
-            self.note(check.name, "skipped", 0, why)
-        elif limit < 1:
-            self.note(check.name, "skipped", 0, f"no time was left of {self.limit_s} s")
-        else:
-            await self._start(check, limit)
+    async def one(self, check: Check, later: int) -> None:
+        """Run one check within the time left, and note what came of it.
 
-    def lacking(self, check: Check) -> str | None:
-        """Return what a check needs and this machine lacks, in words."""
+        Args:
+            check: what to run.
+            later: time that other groups need after it [s]; if too little is left, it gets its
+                least share of it all the same.
+        """
+        left = self.limit_s - self.seconds()
+        why = self.left_out(check)
+        if why is None and left < 1:
+            why = f"no time was left of {self.limit_s} s"
+        if why is not None:
+            self.note(check.name, "skipped", 0, why)
+        else:
+            await self._start(check, max(left - later, min(check.least_s, left)))
+
+    def least(self, group: Sequence[Check]) -> int:
+        """Return what a group needs at least [s], whose checks run side by side."""
+        return max((check.least_s for check in group if not self.left_out(check)), default=0)
+
+    def left_out(self, check: Check) -> str | None:
+        """Return why a check is not to run, or what it needs and this machine lacks, in words."""
+        if self.only and check.name not in {*self.only, *ALWAYS}:
+            return "GPU_CHECK_ONLY leaves it out"
         absent = (word for word in LACKING if self.words[word] is None)
         return next((LACKING[word] for word in absent if f"{{{word}}}" in check.command), None)
 

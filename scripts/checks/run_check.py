@@ -29,6 +29,7 @@ PATIENCE_S = 45
 LIFE = (
     *("--agent", "DDPG", "stack_k=2", "exploration.action_noise=0.2", "worlds=512"),
     *("total_steps=400_000", "updates.samples_per_insert=0.25", "updates.batch_size=1024"),
+    "replay.capacity=200_000",  # checkpoints hold it
     *("log.interval_steps=20_000", "checkpoint.interval_steps=40_000"),
     *("evaluation.interval_steps=400_000", "evaluation.episodes=5", "evaluation.final_episodes=5"),
 )

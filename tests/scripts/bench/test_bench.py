@@ -11,6 +11,7 @@ from scripts.bench.case import Case
 from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.machine import Peaks
 from scripts.bench.modes import measure_simulator
+from scripts.bench.options import parse
 from scripts.bench.simulation import Simulation
 from train_RL_agents.config.schema import training_env
 
@@ -131,6 +132,36 @@ class TestCommandLine:
         assert len(record["rows"]) == 1
         assert record["complete"] is False
         assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_gpu_is_asked_again_and_kernels_are_listed_of_named_rows(self, monkeypatch):
+        """After all rows: what looks at kernels slows the process."""
+        did = []
+
+        def measured(case, *_):
+            did.append(case.agent or case.worlds)
+            return {}
+
+        def listed(case):
+            did.append(f"kernels of {case.agent}")
+            return {"kernels": {}}
+
+        monkeypatch.setattr(main, "record_head", lambda device: {})
+        monkeypatch.setattr(main, "matmul_flops_per_s", lambda device: {})
+        monkeypatch.setattr(main, "measure_peaks", lambda device: None)
+        monkeypatch.setattr(main, "measure_simulator", measured)
+        monkeypatch.setattr(main, "measure_training", measured)
+        monkeypatch.setattr(main, "measure_kernels", listed)
+        monkeypatch.setattr(main, "gpu_state", lambda device: did.append("state") or {"now": 1})
+        arguments = ["--modes", "step", "train", "--worlds", "8", "--resets", "none", "--vortices"]
+        arguments += ["0", "--agents", "IQN", "DQN", "--kernels", "DQN", "--device", "cuda"]
+        options = parse(arguments)
+        options.arguments = arguments
+        record = main.measure(options, torch.device("cuda"), lambda record: None)
+        assert did == [8, "IQN", "DQN", "state", "kernels of DQN"]
+        assert record["rows"] == [{}, {}, {"kernels": {}}]
+        assert record["gpu_state_after"] == {"now": 1}
+        assert record["skip_reset_if_empty"] == []
+        assert parse(["--device", "cuda"]).kernels == ["step", "inference", "train"]
 
     def test_below_min_rate(self, refused):
         arguments = ["--quick", "--modes", "step", "--worlds", "1", "--resets", "none"]

@@ -1,7 +1,10 @@
 """What the benchmark says of its machine: rates, laps and memory."""
 
+import os
 import time
+from types import SimpleNamespace
 
+import pytest
 import torch
 
 from scripts.bench import machine
@@ -29,6 +32,34 @@ def test_laps():
     assert 0.02 <= first < 1
     assert second < first
     assert timed(CPU, lambda: time.sleep(0.01)) >= 0.01
+
+
+DRIVER = """#!/usr/bin/env bash
+[[ $* == *--id=GPU-0a1b* ]] || exit 6
+for word; do
+  case $word in
+    *=clocks_throttle_reasons.active) [[ -n $OLD ]] && echo 0x4 && exit ;;
+    *=clocks_event_reasons.active) [[ -z $OLD ]] && echo 0x4 && exit ;;
+    *=clocks.sm) echo 1980 && exit ;;
+  esac
+done
+echo "Field is not a valid field to query."
+exit 2
+"""
+
+
+@pytest.mark.parametrize("old", ["", "yes"])
+def test_a_field_that_a_driver_does_not_know_costs_no_other(old, tmp_path, monkeypatch):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(DRIVER)
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("OLD", old)
+    properties = SimpleNamespace(uuid="0a1b")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    known = {"clocks.sm": "1980", "clocks_event_reasons.active": "0x4"}
+    unknown = dict.fromkeys(machine.GPU_STATE)
+    assert machine.gpu_state(torch.device("cuda")) == unknown | known
 
 
 def test_memory_sees_growth():

@@ -9,7 +9,9 @@ from scripts.bench.training import Lap, Training, jitter, measure_training, trai
 from train_RL_agents.agents import base
 from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.config.schema import training_env
+from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS
 from train_RL_agents.metrics.writer import read_metrics
+from train_RL_agents.training.replay_learner import UPDATES_IN_A_GRAPH
 
 CPU = torch.device("cpu")
 BRIEF = Effort(repeats=2, seconds=0.001)
@@ -53,6 +55,18 @@ def test_begins_with_a_full_replay_and_writes_its_log():
         metrics = read_metrics(training.trainer.output_dir / "metrics.jsonl")
         records = [record for record in metrics if record["mode"] == "train"]
         assert len(records) == training.trainer.counters.iteration // bench_training.LOG_EVERY
+
+
+@pytest.mark.parametrize(("ratio", "most"), [(1.0, 1), (8.0, 3), (64.0, 8)])
+def test_the_numbers_of_updates_that_come_are_captured(ratio, most, monkeypatch):
+    case = Case("train", CPU, 4, agent="DQN", samples_per_insert=ratio, batch_size=64)
+    with Training.running(case) as training:
+        learner, done = training.trainer.learner, []
+        come = {lap.updates for lap in training.repeat(20)[1]} - {0}
+        monkeypatch.setattr(learner, "learn", done.append)
+        training.capture()
+    assert done == [n for n in range(1, most + 1) for _ in range(WARM_UP_CALLS + 1)]
+    assert come <= set(done) or most == UPDATES_IN_A_GRAPH  # more are several graphs
 
 
 def test_jitter():

@@ -1,21 +1,78 @@
 """What scripts/gpu_check.sh plans: its times, its tests, and what they need."""
 
 import ast
+import itertools
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
+import torch
+
+from scripts.bench.main import cases
+from scripts.bench.options import parse
 from scripts.checks import gpu_check, gpu_plan, sanitizer_run
-from tests.conftest import ROOT, run_python
+from tests.conftest import ROOT, load_file, run_python
 from tests.preloaded import ALONE
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.files import load_config
 
 
-def test_limits_add_up_to_the_time_for_everything():
+def test_least_times_leave_some_of_the_time_for_everything():
+    """The build, which all need, may take half as long again."""
     planned = gpu_plan.groups(AGENTS)
-    assert sum(map(len, planned)) == 15 + len(AGENTS)
-    longest = [max(check.limit_s for check in group) for group in planned]
-    assert sum(longest) == gpu_check.LIMIT_S <= 540
+    assert sum(map(len, planned)) == 16 + len(AGENTS)
+    longest = [max(check.least_s for check in group) for group in planned]
+    assert sum(longest) + longest[0] // 2 <= gpu_check.LIMIT_S <= 540
+
+
+def test_the_architectures_of_a_build_are_built():
+    default = load_file(ROOT / "setup.py").DEFAULT_CUDA_ARCH_LIST
+    ((build,), *_) = gpu_plan.groups(AGENTS)
+    words = shlex.split(build.command.format(architecture="12.0", python="python"))
+    assert f"TORCH_CUDA_ARCH_LIST=12.0;{default}" in words
+
+
+def test_what_tells_most_comes_first():
+    """Tests, then figures, which are measured alone, then trainings, at last the sanitizers."""
+    names = [[check.name for check in group] for group in gpu_plan.groups(AGENTS)]
+    assert names[:3] == [["build"], ["operators"], list(gpu_plan.CUDA_TESTS)]
+    assert names[3:7] == [["bench"], ["bench_training"], ["bench_turns"], ["bench_replay"]]
+    assert "learns" in names[7]
+    assert set(gpu_plan.SANITIZERS) < set(names[8])
+    assert len(names) == 9
+
+
+def test_only_initcheck_looks_at_the_kernels_of_torch():
+    """It has to see what they write."""
+    *_, last = gpu_plan.groups(AGENTS)
+    commands = {check.name: check.command for check in last}
+    whole = [name for name in gpu_plan.SANITIZERS if "--kernel-name kns=" not in commands[name]]
+    assert whole == ["initcheck"]
+
+
+def test_trainings_side_by_side_take_one_thread_and_little_memory():
+    *_, trainings, _ = gpu_plan.groups(AGENTS)
+    assert all(check.command.startswith("env OMP_NUM_THREADS=1 ") for check in trainings)
+    for agent in AGENTS:
+        (command,) = (check.command for check in trainings if check.name == f"train_{agent}")
+        settings = [word for word in command.split()[2:] if "=" in word]
+        config, _, _ = load_config(agent=agent, overrides=settings)
+        assert config.replay.capacity <= 200_000
+
+
+def test_benchmarks_of_the_plan_are_understood():
+    """Kernels are listed of few rows."""
+    listed = {}
+    for group in gpu_plan.groups(AGENTS):
+        for check in group:
+            program, *arguments = check.command.split()[1:]
+            if program == "scripts/bench.py":
+                options = parse(arguments[: arguments.index("--json")])
+                rows = list(cases(options, torch.device("cuda")))
+                named = [{case.mode, case.agent} & set(options.kernels) for case in rows]
+                listed[check.name] = len(rows), sum(map(bool, named))
+    assert listed == {"bench": (14, 6), "bench_training": (6, 2), "bench_turns": (6, 0)}
 
 
 def test_paths_of_the_cuda_tests_hold_all_of_them():
@@ -32,7 +89,7 @@ def test_paths_of_the_cuda_tests_hold_all_of_them():
         relative = path.relative_to(ROOT)
         if names and path != Path(__file__):
             listed = {str(place) for place in (relative, *relative.parents)}
-            assert listed & set(gpu_plan.CUDA_TESTS), (str(relative), names)
+            assert listed & set(itertools.chain(*gpu_plan.CUDA_TESTS.values())), (relative, names)
 
 
 MODULES = {"pyyaml": "yaml", "imageio-ffmpeg": "imageio_ffmpeg"}
@@ -47,7 +104,8 @@ import scripts.checks.sanitizer_run
 import train_RL_agents.train
 from scripts.checks.gpu_plan import CUDA_TESTS
 
-sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *CUDA_TESTS]))
+paths = [path for part in CUDA_TESTS.values() for path in part]
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *paths]))
 """
 
 
