@@ -38,6 +38,7 @@ SLOW_TESTS = {
     ),
     "train_RL_agents/test_train_tensorboard.py": "test_a_resumed test_a_setting test_tensorboard",
     "train_RL_agents/test_train.py": "test_a_signal test_a_sweep test_command_line_from test_sweep",
+    "train_RL_agents/test_on_one_gpu.py": "",
     "test_goldens.py": "test_trained",
     "train_RL_agents/run/test_resume.py": "",
     "train_RL_agents/policies/test_export.py": "test_the_published_planner",

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn.utils import clip_grad
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -36,7 +37,7 @@ class OtherDeviceError(AssertionError):
     """Code for a GPU used a tensor on the CPU, or on another GPU."""
 
 
-def _read_by_the_host(func: Any, args: tuple) -> list[Any]:
+def read_by_the_host(func: Any, args: tuple) -> list[Any]:
     """Return the arguments that the host reads at a launch: the simulator's parameters."""
     return [
         value
@@ -55,7 +56,7 @@ class AllOnGpu(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        host = _read_by_the_host(func, args)
+        host = read_by_the_host(func, args)
         for leaf in tree_leaves((args, kwargs, result)):
             expected = HOST if any(leaf is value for value in host) else FAKE_GPU
             if isinstance(leaf, Tensor) and leaf.device != expected:
@@ -88,7 +89,7 @@ class Operators(TorchDispatchMode):
         if func.namespace in ("profiler", "prim"):
             return result
         # A graph keeps what the host has read: another tensor would go unseen.
-        host = [id(value) for value in _read_by_the_host(func, args)]
+        host = [id(value) for value in read_by_the_host(func, args)]
         frozen = [_frozen(leaf) for leaf in tree_leaves((args, kwargs))]
         self.calls.append(f"{func} {frozen} {host}")
         returns = func._schema.returns
@@ -160,16 +161,22 @@ def load_guard(folder: Path) -> None:
     ctypes.CDLL(str(library))
 
 
+def answer_for_a_gpu(patch: pytest.MonkeyPatch) -> None:
+    """Let torch and the packages hear what an H100 would say, and leave backward passes out."""
+    patch.setattr(memory, "free_bytes", lambda device: MEMORY_BYTES)
+    patch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+    patch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)
+    patch.setattr(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    patch.setattr(clip_grad, "_has_foreach_support", lambda *_: True)  # torch asks for the class
+    patch.setattr(torch.autograd, "grad", _gradients)
+
+
 @contextmanager
 def fake_gpu() -> Iterator[None]:
     """Let code inside the block run on `FAKE_GPU`."""
     with pytest.MonkeyPatch.context() as patch, _Mode(), _Missing():
+        answer_for_a_gpu(patch)
         patch.setattr(base, "check_device", torch.device)
         patch.setattr(checks, "check_placement", _placeable)
-        patch.setattr(memory, "free_bytes", lambda device: MEMORY_BYTES)
         patch.setattr(nn.Module, "_apply", _apply)
-        patch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
-        patch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)
-        patch.setattr(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
-        patch.setattr(torch.autograd, "grad", _gradients)
         yield

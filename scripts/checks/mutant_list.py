@@ -270,7 +270,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("(share * self.last[-1]).long() + 1", "(share * self.last[-1]).long()"),
     ),
     ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_descent.py",)): (
-        ('(group["params"], self._limit)', '(group["params"], math.inf)'),
+        ("self._limit, norm)", "1e9, norm)"),
         ("follow, lead, share", "follow, lead, 1.0"),
         ('self._rates[group["name"]] * scale', 'self._rates[group["name"]] * 1.0'),
     ),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 
 class Descent:
@@ -35,7 +34,7 @@ class Descent:
         max_grad_norm: float | None,
         device: torch.device,
     ) -> None:
-        self._limit = math.inf if max_grad_norm is None else max_grad_norm
+        self._limit = max_grad_norm
         self._rates = {name: rate for name, (_, rate) in groups.items()}
         self._rate_scale: Tensor | float = 1.0
         on_gpu = device.type == "cuda"
@@ -97,7 +96,9 @@ class Descent:
             metrics[f"{group['name']}_loss"] = losses[group["name"]].detach()
             for parameter, gradient in zip(group["params"], values, strict=True):
                 parameter.grad = gradient
-            metrics[f"{group['name']}_grad_norm"] = clip_grad_norm_(group["params"], self._limit)
+            norm = metrics[f"{group['name']}_grad_norm"] = get_total_norm(values)
+            if self._limit is not None:
+                clip_grads_with_norm_(group["params"], self._limit, norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():

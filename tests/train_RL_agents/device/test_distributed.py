@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +21,12 @@ from tests.train_RL_agents.short_runs import ONE_STAGE, SCRIPT, assert_same
 from tests.train_RL_agents.train_shortly import NUMBERS
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.device.distributed import Processes, ProcessLostError
+from train_RL_agents.device.distributed import (
+    GPU_LIMIT,
+    HOST_LIMIT,
+    Processes,
+    ProcessLostError,
+)
 from train_RL_agents.device.placement import check_own_gpu, choose_device
 from train_RL_agents.metrics.writer import read_metrics
 from train_RL_agents.run import checkpoint
@@ -104,6 +110,26 @@ def test_a_process_without_a_gpu_of_its_own_is_told_so(gpus):
 def test_a_launcher_may_show_each_process_one_gpu_alone(gpus):
     gpus("one")
     assert choose_device("cuda", 3) == torch.device("cuda", 0)
+
+
+@torchrun
+def test_a_gpu_waits_shortly_for_the_others(gpus, monkeypatch):
+    """Their hosts wait longer, since one of them evaluates."""
+    groups, own = {}, []
+    for name in ("init_process_group", "new_group"):
+        made = lambda backend, timeout, name=name: groups.update({name: (backend, timeout)})  # noqa: E731
+        monkeypatch.setattr(torch.distributed, name, made)
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", own.append)
+    for name, value in (("WORLD_SIZE", "6"), ("RANK", "4"), ("LOCAL_RANK", "2")):
+        monkeypatch.setenv(name, value)
+    for uuids in (("one", "two", "three"), ("three",)):  # a launcher may show its own alone
+        gpus(*uuids)
+        Processes.join()
+    assert own == [2, 0]
+    assert groups["init_process_group"] == ("gloo", HOST_LIMIT)
+    assert groups["new_group"] == ("nccl", GPU_LIMIT)
+    assert GPU_LIMIT <= timedelta(minutes=2) < HOST_LIMIT
 
 
 class Pair(Processes):

@@ -1,5 +1,6 @@
 """The captured iteration, on a CPU: graphs are recorded operators, other processes are equals."""
 
+import functools
 import gc
 
 import pytest
@@ -26,17 +27,34 @@ class Twins(Silent):
 
 
 def fresh(agent, processes=None, *overrides, compiled=False):
-    settings = [*SMALL, *every_decision(agent), "seed=3", *overrides]
+    settings = [*SMALL, *every_decision(agent), "env.episode.max_steps=3", "seed=3", *overrides]
     settings += [f"compile={str(compiled).lower()}"]
     config, _, _ = load_config(agent=agent, overrides=settings)
     learner = make_learner(config, torch.device("cpu"), processes or Processes())
+    for group in learner.agent.descent.optimizer.param_groups:
+        group["lr"] = torch.tensor(group["lr"])  # as on a GPU
     learner.start(torch.arange(6))
     return learner
 
 
-def trained(agent, processes, *overrides, compiled, updates=1):
+RATES = {"epsilon": 0.9, "learning_rate_scale": 1.0, "beta": 0.4}
+OTHERS = {"epsilon": 0.5, "learning_rate_scale": 0.3, "beta": 1.0}
+ALL = (*RATES, "stages")
+
+
+def change(learner, names):
+    """Set what the schedules give to something else."""
+    learner.set_rates(**{name: (OTHERS if name in names else RATES)[name] for name in RATES})
+    if "stages" in names:
+        learner.set_stages(torch.arange(6).flip(0))
+
+
+def trained(agent, processes, *overrides, compiled, updates=1, changed=()):
     learner = fresh(agent, processes, *overrides, compiled=compiled)
-    for _ in range(2 * WARM_UP_CALLS + 6):
+    learner.set_rates(**RATES)
+    for iteration in range(2 * WARM_UP_CALLS + 6):
+        if iteration == 2 * WARM_UP_CALLS + 2:  # all is captured by now
+            change(learner, changed)
         learner.collect()
         learner.learn(updates)
     return learner
@@ -53,16 +71,28 @@ def trained(agent, processes, *overrides, compiled, updates=1):
     ids=lambda value: value if isinstance(value, str) else f"{value.size} processes",
 )
 def test_captured_steps_do_what_eager_ones_do(settings, processes):
-    """To the bit; the update of several processes is two graphs, the transfer between them."""
+    """To the bit, and whatever changes between replays.
+
+    The update of several processes is two graphs, the transfer between them.
+    """
     agent, *overrides = settings.split()
-    eager = trained(agent, processes, *overrides, compiled=False)
+    eager = trained(agent, processes, *overrides, compiled=False, changed=ALL)
     with recorded_graphs() as graphs:
-        captured = trained(agent, processes, *overrides, compiled=True)
+        captured = trained(agent, processes, *overrides, compiled=True, changed=ALL)
     judged = 2 if AGENTS[agent].on_policy else 0  # what was collected, in two orders of buffers
     assert len(graphs) == 2 + processes.size + judged  # two orders of buffers, and the update
     assert all(len(graph.calls) > 10 for graph in graphs)
     assert_same(captured.agent.training_state(), eager.agent.training_state())
     assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_changes_between_replays_makes_another_run(name):
+    """So that the comparison above sees what a graph has frozen."""
+    run = functools.partial(trained, "DQN", Processes(), "algorithm.prioritized=true")
+    kept, changed = run(compiled=False), run(compiled=False, changed=(name,))
+    weights = (made.agent.state_dict().values() for made in (kept, changed))
+    assert any(not torch.equal(*pair) for pair in zip(*weights, strict=True))
 
 
 OPERATORS = {"AC-IQN": 620, "IQN": 425, "DQN": 320, "Rainbow": 785, "DDPG": 480, "SAC": 765}
@@ -92,6 +122,7 @@ def test_several_updates_are_one_graph_and_do_what_single_ones_do():
     assert_same(captured.agent.training_state(), eager.agent.training_state())
     assert_same(captured.state_dict(with_replay=True), eager.state_dict(with_replay=True))
     singly = fresh("DQN")
+    singly.set_rates(**RATES)
     for _ in range(2 * WARM_UP_CALLS + 6):
         singly.collect()
         for _ in range(most + 2):
@@ -212,10 +243,11 @@ def test_every_tensor_stays_where_the_graphs_look_for_it(agent):
     assert not moved
 
 
+@pytest.mark.parametrize("autocast", ["false", "true"])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_gradients_lie_in_memory_as_their_parameters(agent):
+def test_gradients_lie_in_memory_as_their_parameters(agent, autocast):
     """Adam's fused kernel on a GPU refuses others; the one on a CPU takes them."""
-    made = trained(agent, Processes(), compiled=False)
+    made = trained(agent, Processes(), f"algorithm.autocast={autocast}", compiled=False)
     given = []
     made.agent.gradient_sync = given.extend
     made.learn()

@@ -19,14 +19,14 @@ SMALL = [f"worlds={WORLDS}", "updates.batch_size=8", "replay.capacity=3000"]
 SMALL += ["updates.warmup_transitions=0", "compile=false"]
 # Launches of a decision and of an update, and most temporary memory in GB: a tenth above what is.
 BUDGETS = {
-    "AC-IQN": (190, 425, 1.0),
-    "IQN": (190, 320, 2.9),
-    "DQN": (180, 275, 0.8),
-    "Rainbow": (325, 715, 6.4),
-    "DDPG": (190, 365, 0.8),
-    "SAC": (200, 530, 0.8),
-    "PPO": (200, 305, 1.1),
-    "DAgger": (920, 260, 1.4),
+    "AC-IQN": (190, 405, 1.0),
+    "IQN": (190, 305, 2.9),
+    "DQN": (180, 265, 0.8),
+    "Rainbow": (325, 685, 6.4),
+    "DDPG": (190, 345, 0.8),
+    "SAC": (200, 490, 0.8),
+    "PPO": (200, 280, 1.1),
+    "DAgger": (920, 270, 1.4),
 }
 
 

@@ -244,13 +244,19 @@ def captured_steps(made):
     [*AGENTS, "DDPG stack_k=2 exploration.action_noise=0.2", "DQN stack_k=2"],
 )
 def test_captured_steps_do_what_eager_ones_do(settings):
-    """From the same seed; both orders of the two step buffers are captured and replayed."""
+    """From the same seed; both orders of the two step buffers are captured and replayed.
+
+    Rates that change between replays take effect.
+    """
     agent, *overrides = settings.split()
     learners = {}
     for compiled in (False, True):
         made = learner("cuda", agent, *overrides, f"compile={str(compiled).lower()}")
         before = [parameter.clone() for parameter in made.agent.policy_network.parameters()]
-        for _ in range(2 * WARM_UP_CALLS + 6):
+        for iteration in range(2 * WARM_UP_CALLS + 6):
+            if iteration == 2 * WARM_UP_CALLS + 2:  # all is captured by now
+                epsilon = made.config.exploration.epsilon_start
+                made.set_rates(epsilon=epsilon, learning_rate_scale=0.3, beta=1.0)
             made.collect()
             made.learn()
         called = [step for step in captured_steps(made) if step._calls]

@@ -27,21 +27,23 @@ def test_intervals_shorter_than_that_of_the_log_are_kept(tmp_path):
 
 
 def test_hosts_meet_before_a_gpu_waits_for_another_one(tmp_path, monkeypatch):
-    """Before the sums of a log, and after an evaluation, which only the first process does."""
+    """Each asks before it waits for its GPU, whose last transfer a dead one would hold up.
+
+    They meet before the sums of a log, and after an evaluation, which only the first one does.
+    """
     events = []
-    monkeypatch.setattr(Processes, "wait", lambda _: events.append("wait"))
-    monkeypatch.setattr(Processes, "sum", lambda *_: events.append("sum"))
-    run = trainer(tmp_path)
-    run.receiver = AnalysisReceiver(tmp_path)
-    run.learner.start(run.stages())
-    with run.timed(collecting=True):
-        run.iterate()
+    run = trainer(tmp_path, "total_steps=12", "log.interval_steps=6")
+    run.processes = Processes(size=2)
+    for name in ("any", "wait", "sum"):
+        noted = lambda *_, name=name: events.append(name)  # noqa: E731
+        monkeypatch.setattr(Processes, name, noted)
+    monkeypatch.setattr(run, "wait_for_device", lambda: events.append("device"))
     monkeypatch.setattr(run, "evaluate", lambda _: events.append("evaluate"))
     monkeypatch.setattr(run, "save", lambda: None)  # it has a meeting of its own
-    monkeypatch.setattr(run, "due", lambda _: True)
-    events.clear()
-    run.report()
-    assert events == ["wait", "sum", "evaluate", "wait"]
+    run.run_to_the_end()
+    first = ["any", "device", "wait", "sum", "wait"]
+    last = ["any", "device", "wait", "sum", "evaluate", "wait"]
+    assert events == ["any", *first, *last, "any"]  # before the first iteration, and after all
 
 
 def test_learning_changes_the_weights_and_the_seed_decides_everything(tmp_path):
