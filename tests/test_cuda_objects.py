@@ -26,7 +26,6 @@ MOST_REGISTERS = 128
 assembler keeps to it by itself, and spills."""
 FEWER_REGISTERS = {
     "WaterPhase": 64,
-    "RowWords": 32,
     "PlanActionsPhase": 120,
     "Solo": 56,
     "Unrolled": 72,
