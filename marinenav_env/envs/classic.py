@@ -144,8 +144,9 @@ class ClassicEnv(KernelEnv):
     ) -> Layout:
         """Check that nothing is asked for but the task; see `KernelEnv.lay_out`."""
         stages, takes = tuple(stages), self.kernel_spec.discrete > 0
-        remedy = f"the task {self.kernel!r} has one stage: leave stages and slots out"
-        require(stages == ONE_ROBOT and slots is None, "stages", stages, remedy)
+        remedy = f"the task {self.kernel!r} has one stage and no slots: leave this out"
+        require(stages == ONE_ROBOT, "stages", stages, remedy)
+        require(slots is None, "slots", slots, remedy)
         remedy = f"the task {self.kernel!r} takes the other kind of actions: leave discrete out"
         require(discrete in (None, takes), "discrete", discrete, remedy)
         return Layout(stages, takes, {"robots": 1, "stages": 1}, {"stage": [[1.0]]})

@@ -35,6 +35,8 @@ class DAggerConfig(AgentConfig):
     """Put the teacher behind the shield."""
     shield: ShieldConfig = field(default_factory=ShieldConfig)
     """Of the teacher, if it is guarded."""
+    n_step: ClassVar[int] = 1
+    """Decisions of a transition: there are no returns."""
     prioritized: bool = setting(True, unit="-", source=MEASURED)
     """Sample transitions by how far the actor was from the teacher there."""
 

@@ -137,7 +137,7 @@ class ReplayLearner(Learner):
         replay = self.config.replay
         return ReplayConfig(
             capacity=replay.capacity,
-            n_step=getattr(algorithm, "n_step", 1),  # without returns: imitation
+            n_step=algorithm.n_step,
             gamma=algorithm.gamma,
             prioritized=algorithm.prioritized,
             alpha=replay.alpha,

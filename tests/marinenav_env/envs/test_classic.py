@@ -17,6 +17,7 @@ from marinenav_env.envs.classic import (
     PendulumPhysics,
 )
 from marinenav_env.envs.make import ENVIRONMENTS
+from marinenav_env.envs.state import Slots
 from marinenav_env.fields import ConfigError, build
 from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
@@ -122,6 +123,10 @@ def test_parameters_reach_the_core(kind):
 def test_what_a_task_does_not_have_is_refused():
     with pytest.raises(ConfigError, match="discrete is True: the task 'pendulum' takes the other"):
         PendulumEnv(2, discrete=True)
+    with pytest.raises(
+        ConfigError, match=r"slots is Slots\(.*\): the task 'pendulum' has one stage"
+    ):
+        PendulumEnv(2, slots=Slots(1, 0, 0))
     with pytest.raises(ConfigError, match=r"max_steps is 0: give 1 or more"):
         CartPoleEnv(2, config={"episode": {"max_steps": 0}})
     out = PendulumEnv(2).make_buffers()
