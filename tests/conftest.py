@@ -111,11 +111,15 @@ def available_devices() -> list[str]:
 
 
 def run_python(folder: Path, *arguments: str | Path, **variables: str) -> str:
-    """Run Python in a folder with the packages, to its end, and return what it prints."""
+    """Run Python in a folder with the packages, to its end, and return what it prints.
+
+    What PYTHONPATH names stays: on a machine that is not ours it may hold what the packages need.
+    """
+    path = os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", **variables},
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables},
         capture_output=True,
         text=True,
         check=False,

@@ -164,7 +164,7 @@ def test_states_have_the_bits_of_the_simd_build(states_of_kernels, block_size, m
 ROOMS = {
     "envs": "actions classic determinism ends icra2024 noise options placement ranging "
     "ray_faults scenes sensor_faults",
-    "kernel": "ops philox plans write_row",
+    "kernel": "noise_ops ops philox plans replay_ops write_row",
 }
 """Tests of what the launcher has a part in: steps, ends, resets, observations. Others are of
 Python, of a program in C++, or of one vessel's motion, which is the same source in both builds."""

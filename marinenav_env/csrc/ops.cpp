@@ -36,6 +36,13 @@ TORCH_LIBRARY(marinenav, m) {
         ", bool skip_if_empty) -> ()");
   m.def("observe(" MN_STATE "Tensor? only, Tensor(b!)[] observation, " MN_CONTEXT ") -> ()");
   m.def("write_row(Tensor(a!)[] rings, Tensor[] parts, int[] counts, Tensor position) -> ()");
+  m.def("find_slots(Tensor[] levels, Tensor running, Tensor target, Tensor(a!) slot, "
+        "Tensor(b!) weight) -> ()");
+  m.def("windows(Tensor index, Tensor flags, Tensor reward, Tensor position, Tensor discounts, "
+        "Tensor(a!) terms, Tensor(b!) steps, Tensor(c!) last, Tensor(d!) discount) -> ()");
+  m.def("noisy_input(Tensor noise, Tensor x) -> Tensor");
+  m.def("noisy_output(Tensor noise, Tensor spread, Tensor mean, Tensor bias_spread, Tensor bias) "
+        "-> Tensor");
   m.def("water(" MN_STATE_READ "Tensor position, Tensor(a!) velocity, Tensor params) -> ()");
   m.def("plan_actions(str env, Tensor[] observation, Tensor action, Tensor(a!)[] plans, "
         "Tensor(b!)[] seen, Tensor? shown, Tensor params, float closer, int first, "
@@ -51,8 +58,9 @@ TORCH_LIBRARY(marinenav, m) {
 
 /// Nothing here has a gradient; without this torch looks at every tensor of a call for one.
 TORCH_LIBRARY_IMPL(marinenav, Autograd, m) {
-  for (const char* name : {"step", "unroll", "reset", "observe", "write_row", "water",
-                           "plan_actions", "plan_courses", "philox"})
+  for (const char* name : {"step", "unroll", "reset", "observe", "write_row", "find_slots",
+                           "windows", "noisy_input", "noisy_output", "water", "plan_actions",
+                           "plan_courses", "philox"})
     m.impl(name, torch::CppFunction::makeFallthrough());
 }
 

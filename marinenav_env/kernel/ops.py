@@ -36,7 +36,8 @@ def _load_library() -> None:
 _load_library()
 _ops = torch.ops.marinenav
 for _name in (
-    *("step", "unroll", "reset", "observe", "water", "write_row", "plan_actions", "plan_courses"),
+    *("step", "unroll", "reset", "observe", "water", "plan_actions", "plan_courses"),
+    *("write_row", "find_slots", "windows"),
 ):
     torch.library.register_fake(f"marinenav::{_name}", lambda *_: None)
 
@@ -163,6 +164,101 @@ def write_row(rings: Sequence[tuple[Tensor, Sequence[Tensor]]], position: Tensor
     parts = [part for _, side_by_side in rings for part in side_by_side]
     counts = [len(side_by_side) for _, side_by_side in rings]
     _ops.write_row.default([ring for ring, _ in rings], parts, counts, position)
+
+
+def find_slots(levels: Sequence[Tensor], running: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Find slots by running sums of their weights.
+
+    Args:
+        levels: int64, of slots' weights first; each next one holds the sums of blocks of 64.
+        running: int64 [N], running sums of the last level.
+        target: int64 [B], each less than the sum of all weights.
+
+    Returns:
+        the first slots with which the running sum of weights passes the targets, slot 0 for a
+        negative one, and their weights, int64 [B] each.
+
+    Raises:
+        RuntimeError: a tensor does not fit.
+    """
+    target = target.contiguous()
+    slot, weight = torch.empty_like(target), torch.empty_like(target)
+    _ops.find_slots.default(levels, running, target, slot, weight)
+    return slot, weight
+
+
+def windows(
+    index: Tensor, flags: Tensor, reward: Tensor, position: Tensor, discounts: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Look ahead of transitions, as far as their episodes and the ring reach.
+
+    Args:
+        index: int64 [B], slots of all rows.
+        flags: bool [T, W, R, 3], whether the robot acted, terminated, was truncated.
+        reward: [T, W, R].
+        position: int64 [1], the row that is written next.
+        discounts: [n + 1], of the reward's type, the powers of gamma.
+
+    Returns:
+        the discounted rewards [B, n], 0 behind the window; and the decisions in it (at least 1),
+        the last one's slot, both int64, and the discount of what follows, 0 after a termination,
+        [B] each.
+
+    Raises:
+        RuntimeError: a tensor does not fit.
+    """
+    index = index.contiguous()
+    terms = reward.new_empty(index.shape[0], discounts.shape[0] - 1)
+    discount = reward.new_empty(index.shape)
+    steps, last = torch.empty_like(index), torch.empty_like(index)
+    _ops.windows.default(index, flags, reward, position, discounts, terms, steps, last, discount)
+    return terms, steps, last, discount
+
+
+def noisy_input(noise: Tensor, x: Tensor) -> Tensor:
+    """Return f(noise) x, where f(e) = sign(e) sqrt(|e|), in one pass on a GPU.
+
+    Neither this nor `noisy_output` has a gradient. Fortunato et al. 2018, "Noisy Networks for
+    Exploration", eq. 10 and 11.
+
+    Args:
+        noise: [..., I], normal, float32.
+        x: [..., I], float32 or bfloat16.
+
+    Returns:
+        [..., I], float32.
+
+    Raises:
+        RuntimeError: a tensor does not fit, or they are too large for one launch.
+    """
+    return _ops.noisy_input.default(noise, x)
+
+
+def noisy_output(
+    noise: Tensor, spread: Tensor, mean: Tensor, bias_spread: Tensor, bias: Tensor
+) -> Tensor:
+    """Return mean + f(noise) spread + bias + f(noise) bias_spread, in one pass on a GPU.
+
+    Args:
+        noise: [..., O], normal, float32.
+        spread: [..., O], the product of the weights' noise, float32 or bfloat16.
+        mean: [..., O], the product of the weights, likewise.
+        bias_spread: [O], float32.
+        bias: [O], float32.
+
+    Returns:
+        [..., O], float32.
+
+    Raises:
+        RuntimeError: as `noisy_input`.
+    """
+    return _ops.noisy_output.default(noise, spread, mean, bias_spread, bias)
+
+
+@torch.library.register_fake("marinenav::noisy_input")
+@torch.library.register_fake("marinenav::noisy_output")
+def _noisy_fake(noise: Tensor, *others: Tensor) -> Tensor:
+    return torch.empty_like(noise)
 
 
 def water(state: State, position: Tensor) -> Tensor:

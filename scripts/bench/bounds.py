@@ -5,7 +5,8 @@ counted once each way, as if the phases of a step were one and all caches perfec
 float32 and integer arithmetic of the core as one thread executes it, a fused multiply-add counting
 once; address arithmetic, loads and stores are left out. Both are lower limits of the work, so the
 bound is an upper limit of the rate. A policy adds the products of its network, an update those of
-its batch, at the fastest rate of a matrix product.
+its batch, at the rate of a matrix product: float32's for a policy as deployed, the fastest in
+training.
 """
 
 from __future__ import annotations
@@ -106,6 +107,14 @@ def products_of(case: Case, row: Mapping[str, Any]) -> float:
     if case.mode != "train":
         return acting
     return acting + row["flops_per_update"] / case.batch_size * row["samples_per_insert"]
+
+
+def product_rate_of(case: Case, rates: Mapping[str, float]) -> float:
+    """Return the rate [FLOP/s] of a case's matrix products, out of those of number formats.
+
+    A policy as deployed multiplies in float32. In training the fastest format counts.
+    """
+    return max(rates.values()) if case.mode == "train" else rates["float32"]
 
 
 def bound_of(

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
 from marinenav_env.files import write_json
-from scripts.bench.bounds import bound_of, products_of, work_of
+from scripts.bench.bounds import bound_of, product_rate_of, products_of, work_of
 from scripts.bench.case import Case, describe
 from scripts.bench.kernels import measure_kernels
 from scripts.bench.machine import (
@@ -121,7 +121,7 @@ def measure(
             record["rows"].append(row)
             measured.append((case, row))
             if peaks is not None:
-                rate = max(record["matmul_flops_per_s"].values())
+                rate = product_rate_of(case, record["matmul_flops_per_s"])
                 row |= bound_of(work_of(case), peaks, products_of(case, row), rate)
                 row["fraction_of_bound"] = row["robot_steps_per_s"] / row["bound"]
         keep(record)

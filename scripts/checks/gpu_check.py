@@ -12,8 +12,9 @@ What tells most comes first. A check may take all the time that is left but for 
 groups need at least (`gpu_plan.py`).
 
 Variables: PYTHONPATH may hold packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the
-time for everything; GPU_CHECK_ONLY="NAME ..." leaves out all checks but the build and these, which
-then have all the time, to repeat what a first run had no time for, into a folder of its own;
+time for everything; GPU_CHECK_ONLY="NAME ..." leaves out all checks but these and that the
+operators run, which are those that are there unless `build` is named, to repeat what a first run
+had no time for, into a folder of its own;
 MARINENAV_COMMIT is the commit to record where the copy has no history.
 
 Exit status: 0, and what was not checked is said; 1 if a check failed or a signal stopped the
@@ -40,7 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from marinenav_env.files import write_atomically, write_json
-from scripts.checks.gpu_plan import ALWAYS, LACKING, NEEDED, SANITIZERS, Check, groups
+from scripts.checks.gpu_plan import ALWAYS, FIRST, LACKING, NEEDED, SANITIZERS, Check, groups
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 530
@@ -132,11 +133,11 @@ class Run:
         return [result["name"] for result in self.results if result["status"] == status]
 
     async def all(self, planned: Sequence[Sequence[Check]]) -> None:
-        """Run the groups one after another; ends where one of `ALWAYS` fails."""
+        """Run the groups one after another; ends where one of `FIRST` fails."""
         for number, group in enumerate(planned, 1):
             later = sum(map(self.least, planned[number:]))
             await asyncio.gather(*(self.one(check, later) for check in group))
-            if ALWAYS & set(self.named("failed") + self.named("skipped")):
+            if FIRST & set(self.named("failed")) or ALWAYS & set(self.named("skipped")):
                 return
 
     async def one(self, check: Check, later: int) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-ALWAYS = {"build", "operators"}
-"""Nothing else can be checked without these."""
+ALWAYS = {"operators"}
+"""A check of some runs these as well."""
+FIRST = {"build", *ALWAYS}
+"""Nothing else can be checked where one of these fails."""
 
 # What the build, scripts/bench.py, train.py and CUDA_TESTS import; pytest comes last.
 NEEDED = (
@@ -107,7 +109,7 @@ def groups(agents: Sequence[str]) -> list[list[Check]]:
     built = f"'TORCH_CUDA_ARCH_LIST={{architecture}};{DEFAULT_ARCHITECTURES}'"
     build = f"env FORCE_CUDA=1 NO_CUDA= {built} NVCC_APPEND_FLAGS=--threads=0 {{python}} setup.py"
     loads = "'from marinenav_env.envs.checks import check_device; check_device(\"cuda\")'"
-    pytest = "{python} -m pytest -q -p no:cacheprovider"
+    pytest = f"{BESIDE} {{python}} -m pytest -q -p no:cacheprovider"
     architectures = "env MARINENAV_CHECKED_ARCHITECTURES=default"
     lives = f"{BESIDE} {{python}} scripts/checks/run_check.py"
     two = "{two_gpus} -m torch.distributed.run --standalone --nproc-per-node=2"

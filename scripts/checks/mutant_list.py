@@ -35,6 +35,8 @@ FAULTS = "marinenav_env/envs/test_sensor_faults.py"
 RAYS = "marinenav_env/envs/test_ray_faults.py"
 RANGING = "marinenav_env/envs/test_ranging.py"
 THRUSTERS = "marinenav_env/envs/test_thrusters.py"
+WINDOWS = "train_RL_agents/replay/test_n_step.py"
+REPLAY_OPS = "marinenav_env/kernel/test_replay_ops.py"
 
 TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     (CORE + "marine/vessels/wamv16.h", (MODEL,)): (
@@ -130,6 +132,21 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("success ? energy / n : T(0)", "energy / n"),
         ("is_set(status, kReached) && !is_set(status, kFailed)", "is_set(status, kReached)"),
         ("field(F::kEnergy) + select(alive, field(F::kStepEnergy), zero)", "field(F::kStepEnergy)"),
+    ),
+    (CORE + "kernel/windows_op.h", (WINDOWS, REPLAY_OPS)): (
+        ("*position - 1 - at / slots", "*position - at / slots"),
+        ("taken <= newer", "true"),
+        ("!flag(next, Flag::kActed)", "false"),
+        ("flag(next, Flag::kTerminated) || flag(next, Flag::kTruncated)", "false"),
+        ("reward[next] * discounts[taken]", "reward[next]"),
+        ("flag(at, Flag::kTerminated) ? T(0) :", ""),
+        ("next -= rows * slots", "next -= slots"),
+    ),
+    (CORE + "kernel/sum_tree_op.h", ("train_RL_agents/replay/test_sum_tree.py", REPLAY_OPS)): (
+        ("running[middle] > wanted", "running[middle] >= wanted"),
+        ("found <= wanted", "found < wanted"),
+        ("wanted -= running[index] - found", "wanted -= running[index]"),
+        ("k = levels - 2", "k = levels - 1"),
     ),
     (CORE + "kernel/phases.h", (ENDS, "marinenav_env/envs/test_determinism.py")): (
         ("*s.world_at(World::kEpisode, w) += 1", "*s.world_at(World::kEpisode, w) += 0"),
@@ -305,25 +322,18 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
             "train_RL_agents/replay/test_buffer.py",
         ),
     ): (
-        ("(self.position - 1 - row) % self.rows", "(self.position - row) % self.rows"),
-        ("member.cumprod(1).bool()", "member"),
-        (" * ~terminated", ""),
-        ("(ended_before == 0)", "(ended_before <= 1)"),
         (
             "acted.flatten() * self._new_weight",
             "torch.ones_like(acted.flatten()) * self._new_weight",
         ),
         ("weight * occupied", "weight"),
         (".clamp_(max=self.rows)", ".clamp_(max=self.rows - 1)"),
-        ("masked_fill(~member, 0.0) * self._discounts[:-1]", "masked_fill(~member, 0.0)"),
         ("self.layout.choices - 1", "self.layout.choices"),
     ),
     ("train_RL_agents/replay/sum_tree.py", ("train_RL_agents/replay/test_sum_tree.py",)): (
-        ("torch.searchsorted(sums, target, right=True)", "torch.searchsorted(sums, target)"),
         ("include_self=False", "include_self=True"),
         ("weight.min() / weight.clamp(min=1)", "weight.max() / weight.clamp(min=1)"),
         (" + EPSILON", ""),
-        ("target - (sums.index_select(0, index) - weight)", "target - sums.index_select(0, index)"),
     ),
     (
         "train_RL_agents/run/checkpoint.py",

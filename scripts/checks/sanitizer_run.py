@@ -24,6 +24,7 @@ from train_RL_agents.replay.layout import ReplayConfig, TransitionLayout
 WORLDS = 33  # no multiple of a warp
 STAGES = (Stage(3, 0, 0, 30.0), Stage(5, 4, 4, 40.0), Stage(2, 0, 6, 20.0))
 DECISIONS = 6
+BATCH = 50
 
 
 def exercise(device: str, dtype: torch.dtype, discrete: bool, frames: int) -> None:
@@ -54,20 +55,23 @@ def exercise(device: str, dtype: torch.dtype, discrete: bool, frames: int) -> No
     if dtype == torch.float32 and frames == 1:
         store(stepper, action)
         ops.water(env.state, torch.rand(WORLDS, 3, 2, device=device))
+        noise, bias = torch.randn(WORLDS, 7, device=device), torch.zeros(7, device=device)
+        ops.noisy_output(noise, ops.noisy_input(noise, noise), noise, bias, bias)
         look_ahead(env, stepper, action)
 
 
 def store(stepper: Stepper, action: torch.Tensor) -> None:
-    """Write a few rows of a replay, past its end."""
+    """Write a few rows of a replay, past its end, and draw some of them."""
     now = stepper.now
     replay = DeviceReplay(
-        ReplayConfig(capacity=3 * now.alive.numel()),
+        ReplayConfig(capacity=3 * now.alive.numel(), n_step=2),
         TransitionLayout.of(now.obs, action),
         action.device,
     )
     for _ in range(4):
         ended = now.terminated, now.truncated
         replay.store(now.obs, action, now.reward, now.acted, *ended, now.obs)
+    replay.sample(BATCH)
 
 
 def look_ahead(env: MarineNavEnv, stepper: Stepper, action: torch.Tensor) -> None:

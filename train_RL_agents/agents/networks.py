@@ -3,6 +3,9 @@
 Sizes (of widening 1) and state-dict names are those of the published weights. Leading dimensions
 are free, `[W, R]` when acting and `[B]` when learning. Every `forward` can be scripted for
 observations of a robot and objects; TorchScript needs the type of their tuple.
+
+Rectifiers work in place where a batch has one dimension. The output of a layer on more of them is a
+view, for which autograd would make and copy three tensors of its size.
 """
 
 from __future__ import annotations
@@ -154,7 +157,7 @@ class QuantileEncodedNetwork(EncodedNetwork):
     def embed(self, taus: Tensor) -> Tensor:
         """Return ReLU(Linear(cos(pi i tau))) `[..., N, F]` of quantile fractions `[..., N]`."""
         cosines = torch.cos(math.pi * (taus.unsqueeze(-1) * self.cosine_index))  # [..., N, 64]
-        return functional.relu_(self.cos_embedding(cosines))
+        return functional.relu(self.cos_embedding(cosines))
 
     def hidden(self, features: Tensor, taus: Tensor) -> Tensor:
         """First hidden layer, for quantile fractions of each sample or shared by all of them.
@@ -177,7 +180,7 @@ class QuantileEncodedNetwork(EncodedNetwork):
             bias = self.hidden_layer.bias.repeat(n)  # [N * 128]
             hidden = functional.linear(features, weight.flatten(0, 1), bias)  # [..., N * 128]
             return functional.relu_(hidden).unflatten(-1, (n, width))
-        return functional.relu_(self.hidden_layer(features.unsqueeze(-2) * embedding))
+        return functional.relu(self.hidden_layer(features.unsqueeze(-2) * embedding))
 
 
 class QuantileQNetwork(QuantileEncodedNetwork):
@@ -191,7 +194,7 @@ class QuantileQNetwork(QuantileEncodedNetwork):
 
     def head(self, features: Tensor, taus: Tensor) -> Tensor:
         """Return quantiles `[..., N, actions]` of features `[..., F]` at fractions `taus`."""
-        hidden = functional.relu_(self.hidden_layer_2(self.hidden(features, taus)))  # [..., N, 128]
+        hidden = functional.relu(self.hidden_layer_2(self.hidden(features, taus)))  # [..., N, 128]
         return self.output_layer(hidden)
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor], taus: Tensor) -> Tensor:
@@ -237,7 +240,7 @@ class QuantileCritic(QuantileEncodedNetwork):
     def value(self, hidden: Tensor, action: Tensor) -> Tensor:
         """Return quantiles `[..., N]` of actions `[..., actions]` on `hidden` `[..., N, 128]`."""
         hidden = hidden * self.action_encoder(action).unsqueeze(-2)  # [..., N, 128]
-        hidden = functional.relu_(self.hidden_layer_2(hidden))  # [..., N, 128]
+        hidden = functional.relu(self.hidden_layer_2(hidden))  # [..., N, 128]
         return self.output_layer(hidden).squeeze(-1)
 
     def forward(

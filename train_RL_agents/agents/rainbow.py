@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import setting
+from marinenav_env.kernel import ops
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.batch import Batch
@@ -87,20 +88,21 @@ class NoisyLinear(nn.Module):
         """
         outputs, inputs = self.weight.shape
         rows = () if shared else x.shape[:-1]
-        noise_in = signed_root(torch.randn((*rows, inputs), device=x.device))  # [..., I]
-        noise_out = signed_root(torch.randn((*rows, outputs), device=x.device))  # [..., O]
+        noise_in = torch.randn((*rows, inputs), device=x.device)  # [..., I]
+        noise_out = torch.randn((*rows, outputs), device=x.device)  # [..., O]
         if shared:
+            noise_in, noise_out = signed_root(noise_in), signed_root(noise_out)
             bias = self.bias + self.bias_sigma * noise_out  # [O]
             weight = self.weight + self.weight_sigma * torch.outer(noise_out, noise_in)  # [O, I]
             return functional.linear(x, weight, bias)
-        # In place: with many robots these are the largest tensors of a decision.
-        bias = (self.bias_sigma * noise_out).add_(self.bias)  # [..., O]
-        result = noise_out.mul_(functional.linear(noise_in.mul_(x), self.weight_sigma))  # [..., O]
-        return result.add_(functional.linear(x, self.weight)).add_(bias)
+        # With many robots these are the largest tensors of a decision.
+        spread = functional.linear(ops.noisy_input(noise_in, x), self.weight_sigma)  # [..., O]
+        mean = functional.linear(x, self.weight)  # [..., O]
+        return ops.noisy_output(noise_out, spread, mean, self.bias_sigma, self.bias)
 
 
 def signed_root(x: Tensor) -> Tensor:
-    """Return sign(x) sqrt(|x|), the noise of one factor, with one temporary for all steps."""
+    """Return sign(x) sqrt(|x|), the noise of one factor."""
     return x.abs().sqrt_().copysign_(x)
 
 

@@ -43,11 +43,13 @@ class Window(NamedTuple):
         reward: sum_{k<m} gamma^k r_k, [B].
         steps: number of decisions m in the window, int64 [B].
         last: slot of the last decision, int64 [B].
+        discount: gamma^m, or 0 if the robot terminated in the last decision, [B].
     """
 
     reward: Tensor
     steps: Tensor
     last: Tensor
+    discount: Tensor
 
 
 class DeviceReplay:
@@ -106,7 +108,6 @@ class DeviceReplay:
         }
         self._wide = {name: ring.view(*grid, -1) for name, ring in self._ring.items()}
         self._flat = {name: ring.flatten(0, 2) for name, ring in self._ring.items()}
-        self._offsets = torch.arange(config.n_step, device=self.device)
         powers = [config.gamma**k for k in range(config.n_step + 1)]
         self._discounts = torch.tensor(powers, dtype=layout.dtype, device=self.device)
         self.position = torch.zeros(1, dtype=torch.int64, device=self.device)
@@ -173,13 +174,12 @@ class DeviceReplay:
     def gather(self, index: Tensor, weight: Tensor) -> Batch:
         """Return the batch of given slots, int64 [B], with tree weights, int64 [B]."""
         window = self.window(index)
-        terminated = self._flat["flags"].index_select(0, window.last)[:, 1]
         return Batch(
             self._observation("obs", index),
             self._flat["action"].index_select(0, index),
             window.reward,
             self._observation("next_obs", window.last),
-            self._discounts.index_select(0, window.steps) * ~terminated,
+            window.discount,
             importance_weights(weight, self.beta),
             index,
         )
@@ -187,21 +187,9 @@ class DeviceReplay:
     @torch.no_grad()
     def window(self, index: Tensor) -> Window:
         """Return the n-step windows that start at the slots ``index``, int64 [B]."""
-        slots = self.layout.slots_per_row
-        row, slot = index // slots, index % slots
-        newer = (self.position - 1 - row) % self.rows  # rows written after this one, [B]
-        path = (row.unsqueeze(1) + self._offsets) % self.rows * slots + slot.unsqueeze(1)  # [B, n]
-        flags = self._flat["flags"].index_select(0, path.flatten()).view(*path.shape, 3)
-        acted, terminated, truncated = flags.unbind(2)
-        ended = terminated | truncated
-        ended_before = ended.cumsum(1) - ended.long()
-        member = acted & (ended_before == 0) & (self._offsets <= newer.unsqueeze(1))
-        member = member.cumprod(1).bool()  # nothing counts after the first gap
-        reward = self._flat["reward"].index_select(0, path.flatten()).view(path.shape)
-        reward = reward.masked_fill(~member, 0.0) * self._discounts[:-1]
-        steps = member.sum(1).clamp(min=1)
-        last = (steps - 1).unsqueeze(1)
-        return Window(reward.sum(1), steps, path.gather(1, last).squeeze(1))
+        flags, reward = self._ring["flags"], self._ring["reward"]
+        terms, *rest = ops.windows(index, flags, reward, self.position, self._discounts)
+        return Window(terms.sum(1), *rest)
 
     @torch.no_grad()
     def update_priorities(self, index: Tensor, priority: Tensor) -> None:
@@ -235,7 +223,7 @@ class DeviceReplay:
     @property
     def nbytes(self) -> int:
         """Bytes that the replay has allocated."""
-        tensors = [*self._ring.values(), self._offsets, self._discounts, self.position]
+        tensors = [*self._ring.values(), self._discounts, self.position]
         tensors += [self.filled, self.beta, self._new_weight]
         return sum(tensor.nbytes for tensor in tensors) + self.tree.nbytes
 

@@ -104,7 +104,7 @@ def required_bytes(config: ReplayConfig, layout: TransitionLayout) -> int:
     action = math.prod(layout.action) * layout.action_dtype.itemsize
     transition = 2 * sum(layout.widths) * number + action + number + 3
     slots = ring_rows(config, layout) * layout.slots_per_row
-    counters = 8 * config.n_step + number * (config.n_step + 1) + 8 + 8 + 8 + 4
+    counters = number * (config.n_step + 1) + 8 + 8 + 8 + 4
     return slots * transition + counters + SumTree.required_bytes(slots, layout.slots_per_row)
 
 

@@ -18,6 +18,8 @@ import math
 import torch
 from torch import Tensor
 
+from marinenav_env.kernel import ops
+
 FANOUT = 64
 TOP_LEVEL = 4096
 UNIT = 1 << 24
@@ -129,19 +131,7 @@ class SumTree:
         Returns:
             slots and their weights, int64 [B] each.
         """
-        top = self.levels[-1]
-        sums = top.cumsum(0)
-        index = torch.searchsorted(sums, target, right=True)
-        weight = top.index_select(0, index)
-        target = target - (sums.index_select(0, index) - weight)
-        for level in self.levels[-2::-1]:
-            block = level.view(-1, FANOUT).index_select(0, index)  # [B, FANOUT]
-            sums = block.cumsum(1)
-            child = torch.searchsorted(sums, target.unsqueeze(1), right=True)  # [B, 1]
-            weight = block.gather(1, child).squeeze(1)
-            target = target - (sums.gather(1, child).squeeze(1) - weight)
-            index = index * FANOUT + child.squeeze(1)
-        return index, weight
+        return ops.find_slots(self.levels, self.levels[-1].cumsum(0), target)
 
     def sample(
         self, batch_size: int, generator: torch.Generator | None = None

@@ -16,8 +16,9 @@ struct RowPart {
   int64_t row_bytes;   // of the ring
   int bytes;           // of a slot
   int64_t from_stride, stride;  // bytes from a slot to the next: of the tensor, of the ring
-  int word;            // bytes that a thread of a GPU copies, 1 or 4
-  int64_t first_word;  // of the tensor, among the words of all parts
+  int word;             // bytes that a GPU copies at once, 1 or 4
+  int64_t words;        // of all slots
+  int64_t first_group;  // of the tensor, among the groups of words of all parts
 };
 
 struct Row {
@@ -25,7 +26,7 @@ struct Row {
   RowPart part[kMostParts];
   int parts, slots;
   int64_t rows;   // of every ring
-  int64_t words;  // of all parts
+  int64_t groups;  // of words, of all parts
   const int64_t* position;
 
   MN_HD char* to(const RowPart& p, int64_t slot) const {
@@ -45,28 +46,34 @@ struct RowSlots {
   }
 };
 
-/// Copies a word a thread, so that neighbours touch neighbouring memory, as suits a GPU.
+/// Copies a few words a thread, so that neighbours touch neighbouring memory, as suits a GPU: to find
+/// where a word belongs takes longer than to copy it.
 struct RowWords {
   using Value = float;
   static constexpr bool kPerRobot = false;
+  static constexpr int kGroup = 4;
   Row row;
 
   template <class Word>
-  MN_HD void copy(const RowPart& p, int64_t word) const {
-    const int64_t words = p.bytes / static_cast<int>(sizeof(Word));  // of a slot
-    const int64_t slot = word / words;
-    reinterpret_cast<Word*>(row.to(p, slot))[word % words] =
-        reinterpret_cast<const Word*>(p.from + slot * p.from_stride)[word % words];
+  MN_HD void copy(const RowPart& p, uint32_t first) const {  // 32 bits, whose division is quick
+    const uint32_t words = static_cast<uint32_t>(p.bytes) / sizeof(Word);  // of a slot
+    uint32_t slot = first / words, place = first % words;
+    for (uint32_t word = first; word < first + kGroup && word < p.words; ++word) {
+      reinterpret_cast<Word*>(row.to(p, slot))[place] =
+          reinterpret_cast<const Word*>(p.from + slot * p.from_stride)[place];
+      if (++place == words) ++slot, place = 0;
+    }
   }
 
-  MN_HD void operator()(int, int word) const {
-    int k = row.parts - 1;
-    while (row.part[k].first_word > word) --k;
+  MN_HD void operator()(int, int group) const {
+    int k = 0;  // observations come first, and are most
+    while (k + 1 < row.parts && row.part[k + 1].first_group <= group) ++k;
     const RowPart& p = row.part[k];
+    const uint32_t first = static_cast<uint32_t>(group - p.first_group) * kGroup;
     if (p.word == 4) {
-      copy<uint32_t>(p, word - p.first_word);
+      copy<uint32_t>(p, first);
     } else {
-      copy<uint8_t>(p, word - p.first_word);
+      copy<uint8_t>(p, first);
     }
   }
 };

@@ -10,6 +10,7 @@ from scripts.bench.bounds import (
     OBSERVATION,
     Work,
     bound_of,
+    product_rate_of,
     products_of,
     work_of,
     work_of_robot_step,
@@ -60,6 +61,12 @@ def test_the_frames_that_a_policy_observes_are_counted():
     one_frame = work_of(dataclasses.replace(case, mode="step", agent=None))
     later_frames = 4 * 7 * (4 + 5 * 3 + 5 * 4)  # bytes
     assert work_of(case).bytes == pytest.approx(one_frame.bytes + later_frames)
+
+
+def test_a_deployed_policy_multiplies_in_float32():
+    case, rates = Case("inference", torch.device("cpu"), 4), {"float32": 1.0, "bfloat16": 9.0}
+    assert product_rate_of(case, rates) == 1.0
+    assert product_rate_of(dataclasses.replace(case, mode="train"), rates) == 9.0
 
 
 def test_products_of_a_policy_and_its_updates():

@@ -14,6 +14,7 @@ from train_RL_agents.agents.encoders.parts import (
     OBJECT_WIDTH,
     ObservationEncoder,
     layer,
+    masked,
     reciprocal_scale,
 )
 from train_RL_agents.agents.relative_motion import (
@@ -45,7 +46,7 @@ class _ObjectsEncoder(ObservationEncoder):
         """Return the features of `inputs`."""
         ego, objects, mask = inputs
         own = self.self_encoder(ego)  # [..., 56]
-        others = self.object_encoder(objects) * mask.unsqueeze(-1)  # [..., K, 40]
+        others = masked(self.object_encoder(objects.flatten(0, -2)), mask)  # [..., K, 40]
         return torch.cat((own, others.flatten(-2)), dim=-1)
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Tensor:

@@ -35,6 +35,16 @@ def layer(inputs: int, width: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(inplace=True))
 
 
+def masked(features: Tensor, mask: Tensor) -> Tensor:
+    """Return `features` `[... K, width]` as `[..., K, width]`, 0 where `mask` `[..., K]` is.
+
+    They come in two dimensions, since a layer then takes its bias along with the product. In more,
+    torch adds it in a pass of its own where the objects lie feature by feature.
+    """
+    features = features * mask.flatten().unsqueeze(-1).to(features.dtype)
+    return features.unflatten(0, mask.shape)
+
+
 def reciprocal_scale(
     name: str, magnitudes: Sequence[float] | None, features: Features, size: int
 ) -> Tensor:

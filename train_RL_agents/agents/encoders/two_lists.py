@@ -15,6 +15,7 @@ from train_RL_agents.agents.encoders.parts import (
     OBJECT_WIDTH,
     ObservationEncoder,
     layer,
+    masked,
     reciprocal_scale,
 )
 from train_RL_agents.agents.relative_motion import OwnMotion, RelativeMotion, columns
@@ -121,8 +122,8 @@ class TwoListRelativeMotionEncoder(ObservationEncoder):
     def layers(self, inputs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]) -> Tensor:
         """Return the features of `inputs`."""
         own_motion, static, dynamic, standing, present = inputs
-        buoys = self.static_encoder(static) * standing.unsqueeze(-1)  # [..., K, 40]
-        robots = self.dynamic_encoder(dynamic) * present.unsqueeze(-1)  # [..., K, 40]
+        buoys = masked(self.static_encoder(static.flatten(0, -2)), standing)  # [..., K, 40]
+        robots = masked(self.dynamic_encoder(dynamic.flatten(0, -2)), present)  # [..., K, 40]
         own = self.self_encoder(own_motion)  # [..., 56]
         return torch.cat((own, buoys.flatten(-2), robots.flatten(-2)), dim=-1)
 
