@@ -16,7 +16,7 @@ struct CudaBackend {
   using Lanes = T;
   static CudaLauncher launcher() { return {}; }
   /// The position is on the device, where the host does not look.
-  static void write(const Row& row) { launcher()(static_cast<int>(row.groups), 1, RowWords{row}); }
+  static void write(const Row& row) { launcher()(static_cast<int>(row.words), 1, RowWords{row}); }
   /// The host may not look at the device: each thread finds its own world's bit and leaves.
   static bool is_empty(const at::Tensor&) { return false; }
 };

@@ -16,9 +16,8 @@ struct RowPart {
   int64_t row_bytes;   // of the ring
   int bytes;           // of a slot
   int64_t from_stride, stride;  // bytes from a slot to the next: of the tensor, of the ring
-  int word;             // bytes that a GPU copies at once, 1 or 4
-  int64_t words;        // of all slots
-  int64_t first_group;  // of the tensor, among the groups of words of all parts
+  int word;            // bytes that a thread of a GPU copies, 1 or 4
+  int64_t first_word;  // of the tensor, among the words of all parts
 };
 
 struct Row {
@@ -26,7 +25,7 @@ struct Row {
   RowPart part[kMostParts];
   int parts, slots;
   int64_t rows;   // of every ring
-  int64_t groups;  // of words, of all parts
+  int64_t words;  // of all parts
   const int64_t* position;
 
   MN_HD char* to(const RowPart& p, int64_t slot) const {
@@ -46,34 +45,29 @@ struct RowSlots {
   }
 };
 
-/// Copies a few words a thread, so that neighbours touch neighbouring memory, as suits a GPU: to find
-/// where a word belongs takes longer than to copy it.
+/// Copies a word a thread, so that neighbours touch neighbouring memory, as suits a GPU.
 struct RowWords {
   using Value = float;
   static constexpr bool kPerRobot = false;
-  static constexpr int kGroup = 4;
   Row row;
 
   template <class Word>
-  MN_HD void copy(const RowPart& p, uint32_t first) const {  // 32 bits, whose division is quick
+  MN_HD void copy(const RowPart& p, uint32_t word) const {
     const uint32_t words = static_cast<uint32_t>(p.bytes) / sizeof(Word);  // of a slot
-    uint32_t slot = first / words, place = first % words;
-    for (uint32_t word = first; word < first + kGroup && word < p.words; ++word) {
-      reinterpret_cast<Word*>(row.to(p, slot))[place] =
-          reinterpret_cast<const Word*>(p.from + slot * p.from_stride)[place];
-      if (++place == words) ++slot, place = 0;
-    }
+    const uint32_t slot = word / words, place = word % words;
+    reinterpret_cast<Word*>(row.to(p, slot))[place] =
+        reinterpret_cast<const Word*>(p.from + slot * p.from_stride)[place];
   }
 
-  MN_HD void operator()(int, int group) const {
+  MN_HD void operator()(int, int word) const {
     int k = 0;  // observations come first, and are most
-    while (k + 1 < row.parts && row.part[k + 1].first_group <= group) ++k;
+    while (k + 1 < row.parts && row.part[k + 1].first_word <= word) ++k;
     const RowPart& p = row.part[k];
-    const uint32_t first = static_cast<uint32_t>(group - p.first_group) * kGroup;
+    const uint32_t own = static_cast<uint32_t>(word - p.first_word);
     if (p.word == 4) {
-      copy<uint32_t>(p, first);
+      copy<uint32_t>(p, own);
     } else {
-      copy<uint8_t>(p, first);
+      copy<uint8_t>(p, own);
     }
   }
 };

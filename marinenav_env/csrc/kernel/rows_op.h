@@ -92,9 +92,8 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
                              stride * item,
                              width * item,
                              word,
-                             bytes / word * slots,
-                             row.groups};
-      row.groups += (bytes / word * slots + RowWords::kGroup - 1) / RowWords::kGroup;
+                             row.words};
+      row.words += bytes / word * slots;
       offset += bytes;
     }
     TORCH_CHECK(offset == width * item, "marinenav: parts of ring ", k, " have ", offset / item,
@@ -102,10 +101,8 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
   }
   TORCH_CHECK(row.parts == static_cast<int>(parts.size()), "marinenav: `parts` holds ",
               parts.size(), " tensors, more than `counts` says");
-  constexpr int kMostGroups =  // whole blocks of them, and words that 32 bits can count
-      (std::numeric_limits<int>::max() - kLargestBlock) / RowWords::kGroup;
-  TORCH_CHECK(row.groups <= kMostGroups, "marinenav: a row of ", row.groups,
-              " groups of words is too large");
+  constexpr int kMostWords = std::numeric_limits<int>::max() - kLargestBlock;  // whole blocks of them
+  TORCH_CHECK(row.words <= kMostWords, "marinenav: a row of ", row.words, " words is too large");
   return row;
 }
 

@@ -19,14 +19,14 @@ SMALL = [f"worlds={WORLDS}", "updates.batch_size=8", "replay.capacity=3000"]
 SMALL += ["updates.warmup_transitions=0", "compile=false"]
 # Launches of a decision and of an update, and most temporary memory in GB: a tenth above what is.
 BUDGETS = {
-    "AC-IQN": (190, 405, 1.0),
-    "IQN": (190, 305, 2.9),
-    "DQN": (180, 265, 0.8),
-    "Rainbow": (325, 685, 6.4),
-    "DDPG": (190, 345, 0.8),
-    "SAC": (200, 490, 0.8),
-    "PPO": (200, 280, 1.1),
-    "DAgger": (920, 270, 1.4),
+    "AC-IQN": (175, 315, 1.0),
+    "IQN": (175, 225, 2.6),
+    "DQN": (160, 185, 0.5),
+    "Rainbow": (240, 585, 7.6),
+    "DDPG": (175, 260, 0.5),
+    "SAC": (180, 395, 0.5),
+    "PPO": (170, 265, 0.9),
+    "DAgger": (900, 195, 1.1),
 }
 
 
