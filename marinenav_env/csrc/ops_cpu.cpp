@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <cstring>
 
@@ -50,6 +51,7 @@ at::Tensor signed_root_of_torch(const at::Tensor& noise) {
 }
 
 at::Tensor noisy_input_of_torch(const at::Tensor& noise, const at::Tensor& x) {
+  const at::AutoDispatchBelowADInplaceOrView no_gradient;  // as for a kernel
   check_noise(noise);
   return signed_root_of_torch(noise).mul_(checked_like_noise(x, "x", noise));
 }
@@ -57,6 +59,7 @@ at::Tensor noisy_input_of_torch(const at::Tensor& noise, const at::Tensor& x) {
 at::Tensor noisy_output_of_torch(const at::Tensor& noise, const at::Tensor& spread,
                                  const at::Tensor& mean, const at::Tensor& bias_spread,
                                  const at::Tensor& bias) {
+  const at::AutoDispatchBelowADInplaceOrView no_gradient;
   check_noise(noise);
   const at::Tensor own = checked_like_noise(spread, "spread", noise);
   const at::Tensor center = checked_like_noise(mean, "mean", noise);

@@ -193,7 +193,7 @@ def windows(
     """Look ahead of transitions, as far as their episodes and the ring reach.
 
     Args:
-        index: int64 [B], slots of all rows.
+        index: int64 [B], slots of all rows, from 0 to T W R - 1, which nobody checks.
         flags: bool [T, W, R, 3], whether the robot acted, terminated, was truncated.
         reward: [T, W, R].
         position: int64 [1], the row that is written next.

@@ -12,9 +12,9 @@ What tells most comes first. A check may take all the time that is left but for 
 groups need at least (`gpu_plan.py`).
 
 Variables: PYTHONPATH may hold packages such as torchrl and tensordict; GPU_CHECK_LIMIT_S is the
-time for everything; GPU_CHECK_ONLY="NAME ..." leaves out all checks but these and that the
-operators run, which are those that are there unless `build` is named, to repeat what a first run
-had no time for, into a folder of its own;
+time for everything; GPU_CHECK_ONLY="NAME ..." runs only these and `operators`, with the operators
+that are built already unless `build` is named, to repeat what a first run had no time for, into a
+folder of its own;
 MARINENAV_COMMIT is the commit to record where the copy has no history.
 
 Exit status: 0, and what was not checked is said; 1 if a check failed or a signal stopped the

@@ -142,6 +142,11 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("flag(at, Flag::kTerminated) ? T(0) :", ""),
         ("next -= rows * slots", "next -= slots"),
     ),
+    (CORE + "ops_cpu.cpp", ("marinenav_env/kernel/test_noise_ops.py",)): (
+        ("noise.abs().sqrt_().copysign_(noise)", "noise.abs().sqrt_()"),
+        ("bias_spread.mul(root).add_(bias)", "bias_spread.mul(root)"),
+        ("root.mul_(own).add_(center)", "root.mul_(own)"),
+    ),
     (CORE + "kernel/sum_tree_op.h", ("train_RL_agents/replay/test_sum_tree.py", REPLAY_OPS)): (
         ("running[middle] > wanted", "running[middle] >= wanted"),
         ("found <= wanted", "found < wanted"),

@@ -4,8 +4,8 @@ Sizes (of widening 1) and state-dict names are those of the published weights. L
 are free, `[W, R]` when acting and `[B]` when learning. Every `forward` can be scripted for
 observations of a robot and objects; TorchScript needs the type of their tuple.
 
-Rectifiers work in place where a batch has one dimension. The output of a layer on more of them is a
-view, for which autograd would make and copy three tensors of its size.
+Rectifiers work in place except on quantiles. There a layer's output has more than two dimensions in
+learning too, and is a view, for which autograd would make and copy three tensors of its size.
 """
 
 from __future__ import annotations

@@ -107,7 +107,8 @@ class DeviceReplay:
             "flags": flags(*grid, 3),
         }
         self._wide = {name: ring.view(*grid, -1) for name, ring in self._ring.items()}
-        self._flat = {name: ring.flatten(0, 2) for name, ring in self._ring.items()}
+        drawn = ("obs", "next_obs", "action")
+        self._flat = {name: self._ring[name].flatten(0, 2) for name in drawn}
         powers = [config.gamma**k for k in range(config.n_step + 1)]
         self._discounts = torch.tensor(powers, dtype=layout.dtype, device=self.device)
         self.position = torch.zeros(1, dtype=torch.int64, device=self.device)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from marinenav_env.kernel import ops
 
-FANOUT = 64
+FANOUT = 64  # as `FindSlot::kFanout` of the core
 TOP_LEVEL = 4096
 UNIT = 1 << 24
 """Fixed point: the weight that stands for 1.0."""

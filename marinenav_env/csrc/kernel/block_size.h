@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -10,6 +11,9 @@ namespace marinenav {
 // Any kernel can launch with the largest size: a thread takes at most 255 registers, handed out as
 // 256, and a block has 65,536 of them. With 1,024 threads the larger kernels cannot launch.
 constexpr int kSmallestBlock = 32, kUsualBlock = 128, kLargestBlock = 256;
+
+/// Numbers that one launch can work on: whole blocks of them have to fit into an int.
+constexpr int kMostAtOnce = std::numeric_limits<int>::max() - kLargestBlock;
 
 /// The size that a value of MARINENAV_BLOCK_SIZE asks for; the usual one if it is unset or empty.
 /// Throws std::invalid_argument if it is no whole number in the range.

@@ -12,8 +12,6 @@
 #include <c10/util/BFloat16.h>
 #include <torch/library.h>
 
-#include <limits>
-
 #include "kernel/block_size.h"
 #include "kernel/lane.h"
 
@@ -58,7 +56,7 @@ inline void check_noise(const at::Tensor& noise) {
   TORCH_CHECK(noise.scalar_type() == c10::kFloat && noise.dim() > 0 && noise.is_contiguous(),
               "marinenav: `noise` has dtype ", noise.scalar_type(),
               ", expected a contiguous tensor of Float");
-  TORCH_CHECK(noise.numel() <= std::numeric_limits<int>::max() - kLargestBlock,
+  TORCH_CHECK(noise.numel() <= kMostAtOnce,
               "marinenav: `noise` has ", noise.numel(), " numbers, which is too many: act in parts");
 }
 

@@ -5,7 +5,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
-#include <limits>
 #include <vector>
 
 #include "kernel/block_size.h"
@@ -101,8 +100,7 @@ inline Row checked_row(at::TensorList rings, at::TensorList parts, at::IntArrayR
   }
   TORCH_CHECK(row.parts == static_cast<int>(parts.size()), "marinenav: `parts` holds ",
               parts.size(), " tensors, more than `counts` says");
-  constexpr int kMostWords = std::numeric_limits<int>::max() - kLargestBlock;  // whole blocks of them
-  TORCH_CHECK(row.words <= kMostWords, "marinenav: a row of ", row.words, " words is too large");
+  TORCH_CHECK(row.words <= kMostAtOnce, "marinenav: a row of ", row.words, " words is too large");
   return row;
 }
 

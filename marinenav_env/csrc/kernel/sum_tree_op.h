@@ -5,6 +5,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
+#include "kernel/block_size.h"
 #include "kernel/lane.h"
 
 namespace marinenav {
@@ -14,7 +15,7 @@ namespace marinenav {
 struct FindSlot {
   using Value = float;
   static constexpr bool kPerRobot = false;
-  static constexpr int kFanout = 64, kMostLevels = 8;
+  static constexpr int kFanout = 64, kMostLevels = 8;  // the former as in `sum_tree.py`
   const int64_t* level[kMostLevels];
   int levels, top;         // how many there are, and sums in the last one
   const int64_t* running;  // [top]
@@ -85,6 +86,7 @@ void find_slots(at::TensorList levels, const at::Tensor& running, const at::Tens
     find.level[k] = sums.const_data_ptr<int64_t>();
   }
   const int64_t draws = target.numel();
+  TORCH_CHECK(draws <= kMostAtOnce, "marinenav: `target` has ", draws, " entries, which is too many");
   check(running, "running", find.top);
   check(target, "target", draws);
   check(slot, "slot", draws);

@@ -6,6 +6,7 @@
 #include <torch/library.h>
 
 #include "kernel/arguments.h"
+#include "kernel/block_size.h"
 
 namespace marinenav {
 
@@ -74,6 +75,7 @@ void windows(const at::Tensor& index, const at::Tensor& flags, const at::Tensor&
   TORCH_CHECK(real == c10::kFloat || real == c10::kDouble, "marinenav: `reward` has dtype ", real,
               ", expected Float or Double");
   const int64_t draws = index.numel();
+  TORCH_CHECK(draws <= kMostAtOnce, "marinenav: `index` has ", draws, " entries, which is too many");
   check(index, "index", c10::kLong, draws);
   check(flags, "flags", c10::kBool, reward.numel() * kFlags);
   check(reward, "reward", real, reward.numel());

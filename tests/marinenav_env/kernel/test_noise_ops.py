@@ -37,6 +37,12 @@ def test_noise_enters_as_published(kind, device):
     assert found.dtype == torch.float32
 
 
+def test_neither_has_a_gradient(device):
+    arguments = {name: t.requires_grad_() for name, t in layer(device).items()}
+    assert not ops.noisy_output(*arguments.values()).requires_grad
+    assert not ops.noisy_input(arguments["noise"], arguments["spread"]).requires_grad
+
+
 def test_opcheck(device):
     arguments = tuple(layer(device).values())
     torch.library.opcheck(OPS.noisy_output.default, arguments)

@@ -36,10 +36,17 @@ def layer(inputs: int, width: int) -> nn.Sequential:
 
 
 def masked(features: Tensor, mask: Tensor) -> Tensor:
-    """Return `features` `[... K, width]` as `[..., K, width]`, 0 where `mask` `[..., K]` is.
+    """Return the features of objects that are there, and 0 for the others.
 
-    They come in two dimensions, since a layer then takes its bias along with the product. In more,
-    torch adds it in a pass of its own where the objects lie feature by feature.
+    A layer gives them in two dimensions, since it then takes its bias along with the product. In
+    more, torch adds it in a pass of its own where the objects lie feature by feature.
+
+    Args:
+        features: `[N, width]` of all objects.
+        mask: which are there, `[..., K]` with N entries.
+
+    Returns:
+        `[..., K, width]`.
     """
     features = features * mask.flatten().unsqueeze(-1).to(features.dtype)
     return features.unflatten(0, mask.shape)
