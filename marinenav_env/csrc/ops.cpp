@@ -36,10 +36,9 @@ TORCH_LIBRARY(marinenav, m) {
         ", bool skip_if_empty) -> ()");
   m.def("observe(" MN_STATE "Tensor? only, Tensor(b!)[] observation, " MN_CONTEXT ") -> ()");
   m.def("write_row(Tensor(a!)[] rings, Tensor[] parts, int[] counts, Tensor position) -> ()");
-  m.def("find_slots(Tensor[] levels, Tensor running, Tensor target, Tensor(a!) slot, "
-        "Tensor(b!) weight) -> ()");
-  m.def("windows(Tensor index, Tensor flags, Tensor reward, Tensor position, Tensor discounts, "
-        "Tensor(a!) terms, Tensor(b!) steps, Tensor(c!) last, Tensor(d!) discount) -> ()");
+  m.def("find_slots(Tensor[] levels, Tensor running, Tensor target) -> (Tensor, Tensor)");
+  m.def("windows(Tensor index, Tensor flags, Tensor reward, Tensor position, Tensor discounts) "
+        "-> (Tensor, Tensor, Tensor, Tensor)");
   m.def("noisy_input(Tensor noise, Tensor x) -> Tensor");
   m.def("noisy_output(Tensor noise, Tensor spread, Tensor mean, Tensor bias_spread, Tensor bias) "
         "-> Tensor");

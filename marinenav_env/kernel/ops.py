@@ -36,8 +36,7 @@ def _load_library() -> None:
 _load_library()
 _ops = torch.ops.marinenav
 for _name in (
-    *("step", "unroll", "reset", "observe", "water", "plan_actions", "plan_courses"),
-    *("write_row", "find_slots", "windows"),
+    *("step", "unroll", "reset", "observe", "water", "write_row", "plan_actions", "plan_courses"),
 ):
     torch.library.register_fake(f"marinenav::{_name}", lambda *_: None)
 
@@ -181,10 +180,14 @@ def find_slots(levels: Sequence[Tensor], running: Tensor, target: Tensor) -> tup
     Raises:
         RuntimeError: a tensor does not fit.
     """
-    target = target.contiguous()
-    slot, weight = torch.empty_like(target), torch.empty_like(target)
-    _ops.find_slots.default(levels, running, target, slot, weight)
-    return slot, weight
+    return _ops.find_slots.default(levels, running, target.contiguous())
+
+
+@torch.library.register_fake("marinenav::find_slots")
+def _find_slots_fake(
+    levels: Sequence[Tensor], running: Tensor, target: Tensor
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(target), torch.empty_like(target)
 
 
 def windows(
@@ -207,12 +210,16 @@ def windows(
     Raises:
         RuntimeError: a tensor does not fit.
     """
-    index = index.contiguous()
+    return _ops.windows.default(index.contiguous(), flags, reward, position, discounts)
+
+
+@torch.library.register_fake("marinenav::windows")
+def _windows_fake(
+    index: Tensor, flags: Tensor, reward: Tensor, position: Tensor, discounts: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     terms = reward.new_empty(index.shape[0], discounts.shape[0] - 1)
-    discount = reward.new_empty(index.shape)
     steps, last = torch.empty_like(index), torch.empty_like(index)
-    _ops.windows.default(index, flags, reward, position, discounts, terms, steps, last, discount)
-    return terms, steps, last, discount
+    return terms, steps, last, reward.new_empty(index.shape)
 
 
 def noisy_input(noise: Tensor, x: Tensor) -> Tensor:

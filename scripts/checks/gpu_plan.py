@@ -119,24 +119,24 @@ def groups(agents: Sequence[str]) -> list[list[Check]]:
         [Check("build", 120, f"{build} --quiet build_ext --inplace")],
         [Check("operators", 10, f"{{python}} -c {loads}")],
         [
-            Check(name, 75, f"{pytest} -k cuda {' '.join(paths)}")
+            Check(name, 60, f"{pytest} -k cuda {' '.join(paths)}")
             for name, paths in CUDA_TESTS.items()
         ],
-        [Check("bench", 35, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
-        [Check("bench_training", 40, training)],
-        [Check("bench_turns", 25, f"{BENCH} step {TURNS} --json {{folder}}/gpu_turns.json")],
-        [Check("bench_replay", 25, replay)],
+        [Check("bench", 30, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
+        [Check("bench_training", 35, training)],
+        [Check("bench_turns", 22, f"{BENCH} step {TURNS} --json {{folder}}/gpu_turns.json")],
+        [Check("bench_replay", 20, replay)],
         [
             *(
-                Check(f"train_{agent}", 90, TRAIN % (agent, agent) + OWN.get(agent, ""))
+                Check(f"train_{agent}", 75, TRAIN % (agent, agent) + OWN.get(agent, ""))
                 for agent in agents
             ),
-            Check("life", 90, f"{lives} life --device cuda"),
-            Check("learns", 90, f"{lives} learns --device cuda"),
-            Check("two_ranks", 90, TRAIN.replace("{python}", two) % ("DQN", "two_ranks")),
+            Check("life", 75, f"{lives} life --device cuda"),
+            Check("learns", 75, f"{lives} learns --device cuda"),
+            Check("two_ranks", 75, TRAIN.replace("{python}", two) % ("DQN", "two_ranks")),
         ],
         [
-            *(Check(tool, 90, SANITIZER % (tool + only)) for tool, only in SANITIZERS.items()),
-            Check("architectures", 90, f"{architectures} {pytest} tests/test_cuda_objects.py"),
+            *(Check(tool, 75, SANITIZER % (tool + only)) for tool, only in SANITIZERS.items()),
+            Check("architectures", 75, f"{architectures} {pytest} tests/test_cuda_objects.py"),
         ],
     ]

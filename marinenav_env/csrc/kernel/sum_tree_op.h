@@ -2,8 +2,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
+
+#include <tuple>
 
 #include "kernel/block_size.h"
 #include "kernel/lane.h"
@@ -56,9 +59,10 @@ struct FindSlot {
   }
 };
 
+/// The slots of the targets and their weights, [B] each.
 template <class Backend>
-void find_slots(at::TensorList levels, const at::Tensor& running, const at::Tensor& target,
-                const at::Tensor& slot, const at::Tensor& weight) {
+std::tuple<at::Tensor, at::Tensor> find_slots(at::TensorList levels, const at::Tensor& running,
+                                              const at::Tensor& target) {
   TORCH_CHECK(!levels.empty() && levels.size() <= FindSlot::kMostLevels, "marinenav: `levels` holds ",
               levels.size(), " tensors, expected 1 to ", FindSlot::kMostLevels);
   const auto check = [&](const at::Tensor& t, const char* name, int64_t length) {
@@ -89,14 +93,14 @@ void find_slots(at::TensorList levels, const at::Tensor& running, const at::Tens
   TORCH_CHECK(draws <= kMostAtOnce, "marinenav: `target` has ", draws, " entries, which is too many");
   check(running, "running", find.top);
   check(target, "target", draws);
-  check(slot, "slot", draws);
-  check(weight, "weight", draws);
+  const c10::DeviceGuard guard(target.device());
+  at::Tensor slot = at::empty_like(target), weight = at::empty_like(target);
   find.running = running.const_data_ptr<int64_t>();
   find.target = target.const_data_ptr<int64_t>();
-  find.slot = static_cast<int64_t*>(slot.data_ptr());
-  find.weight = static_cast<int64_t*>(weight.data_ptr());
-  const c10::DeviceGuard guard(target.device());
+  find.slot = slot.data_ptr<int64_t>();
+  find.weight = weight.data_ptr<int64_t>();
   Backend::launcher()(static_cast<int>(draws), 1, find);
+  return {slot, weight};
 }
 
 }  // namespace marinenav

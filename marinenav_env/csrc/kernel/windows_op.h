@@ -2,8 +2,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
+
+#include <tuple>
 
 #include "kernel/arguments.h"
 #include "kernel/block_size.h"
@@ -56,10 +60,11 @@ struct Windows {
   }
 };
 
+/// Terms, steps, last slots and discounts of the windows that begin at slots `index`.
 template <class Backend>
-void windows(const at::Tensor& index, const at::Tensor& flags, const at::Tensor& reward,
-             const at::Tensor& position, const at::Tensor& discounts, const at::Tensor& terms,
-             const at::Tensor& steps, const at::Tensor& last, const at::Tensor& discount) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> windows(
+    const at::Tensor& index, const at::Tensor& flags, const at::Tensor& reward,
+    const at::Tensor& position, const at::Tensor& discounts) {
   TORCH_CHECK(reward.dim() >= 2 && reward.numel() > 0, "marinenav: `reward` has shape ",
               reward.sizes(), ", expected [rows, slots...]");
   TORCH_CHECK(discounts.numel() > 1, "marinenav: `discounts` has ", discounts.numel(),
@@ -77,15 +82,15 @@ void windows(const at::Tensor& index, const at::Tensor& flags, const at::Tensor&
   const int64_t draws = index.numel();
   TORCH_CHECK(draws <= kMostAtOnce, "marinenav: `index` has ", draws, " entries, which is too many");
   check(index, "index", c10::kLong, draws);
+  TORCH_CHECK(index.dim() == 1, "marinenav: `index` has shape ", index.sizes(), ", expected [B]");
   check(flags, "flags", c10::kBool, reward.numel() * kFlags);
   check(reward, "reward", real, reward.numel());
   check(position, "position", c10::kLong, 1);
   check(discounts, "discounts", real, discounts.numel());
-  check(terms, "terms", real, draws * (discounts.numel() - 1));
-  check(steps, "steps", c10::kLong, draws);
-  check(last, "last", c10::kLong, draws);
-  check(discount, "discount", real, draws);
   const c10::DeviceGuard guard(reward.device());
+  at::Tensor terms = at::empty({draws, discounts.numel() - 1}, reward.options());
+  at::Tensor discount = at::empty({draws}, reward.options());
+  at::Tensor steps = at::empty_like(index), last = at::empty_like(index);
   dispatch(real, [&](auto number) {
     using T = decltype(number);
     Backend::launcher()(
@@ -94,9 +99,10 @@ void windows(const at::Tensor& index, const at::Tensor& flags, const at::Tensor&
                    reward.const_data_ptr<T>(), position.const_data_ptr<int64_t>(),
                    discounts.const_data_ptr<T>(), reward.size(0),
                    reward.numel() / reward.size(0), static_cast<int>(discounts.numel()) - 1,
-                   static_cast<T*>(terms.data_ptr()), static_cast<int64_t*>(steps.data_ptr()),
-                   static_cast<int64_t*>(last.data_ptr()), static_cast<T*>(discount.data_ptr())});
+                   terms.data_ptr<T>(), steps.data_ptr<int64_t>(), last.data_ptr<int64_t>(),
+                   discount.data_ptr<T>()});
   });
+  return {terms, steps, last, discount};
 }
 
 }  // namespace marinenav

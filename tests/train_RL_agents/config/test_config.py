@@ -63,12 +63,20 @@ def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("preset", presets())
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_preset_goes_with_every_agent(preset, agent):
-    if preset == "rules_ac_iqn" and agent not in ("AC-IQN", "IQN"):  # others have no risk level
+    of_ac_iqn = preset in ("rules_ac_iqn", "rules_gpu")
+    if of_ac_iqn and agent not in ("AC-IQN", "IQN"):  # others have no risk level
         with pytest.raises(ConfigError, match=r"preset rules_ac_iqn: unknown .* 'algorithm\.cvar'"):
             load_config(preset=preset, agent=agent)
         return
     config, _, _ = load_config(preset=preset, agent=agent)
     assert config.agent == agent
+
+
+def test_the_rules_on_a_gpu_have_the_sizes_of_the_preset_for_it():
+    sizes, rules = (
+        yaml.safe_load((CONFIGS / f"{name}.yaml").read_text()) for name in ("gpu", "rules_gpu")
+    )
+    assert rules == {"preset": "rules_ac_iqn"} | sizes
 
 
 @pytest.mark.parametrize("task", TASKS)

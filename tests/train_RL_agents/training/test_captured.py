@@ -95,8 +95,8 @@ def test_what_changes_between_replays_makes_another_run(name):
     assert any(not torch.equal(*pair) for pair in zip(*weights, strict=True))
 
 
-OPERATORS = {"AC-IQN": 620, "IQN": 425, "DQN": 320, "Rainbow": 785, "DDPG": 480, "SAC": 765}
-OPERATORS |= {"PPO": 340, "DAgger": 1150}
+OPERATORS = {"AC-IQN": 570, "IQN": 380, "DQN": 285, "Rainbow": 750, "DDPG": 445, "SAC": 730}
+OPERATORS |= {"PPO": 320, "DAgger": 1120}
 """Most operators of an update, its backward passes and optimizers included, in float32; of DAgger
 those of a decision are more, since the teacher's shield looks ahead."""
 
