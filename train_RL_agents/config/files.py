@@ -176,7 +176,9 @@ def _check_without_others(
     try:
         _merged(layers, agent, task)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
+        own = _last(layers, "agent", agent)
+        meant = "" if agent in (None, own) else f"; its settings are for --agent {own}"
+        raise ConfigError(f"{where}: {error}{meant}") from error
 
 
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:

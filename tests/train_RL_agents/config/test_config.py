@@ -65,7 +65,10 @@ def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
 def test_every_preset_goes_with_every_agent(preset, agent):
     of_ac_iqn = preset in ("rules_ac_iqn", "rules_gpu")
     if of_ac_iqn and agent not in ("AC-IQN", "IQN"):  # others have no risk level
-        with pytest.raises(ConfigError, match=r"preset rules_ac_iqn: unknown .* 'algorithm\.cvar'"):
+        wrong = (
+            r"preset rules_ac_iqn: unknown .* 'algorithm\.cvar'.*; its settings are for --agent AC"
+        )
+        with pytest.raises(ConfigError, match=wrong):
             load_config(preset=preset, agent=agent)
         return
     config, _, _ = load_config(preset=preset, agent=agent)
