@@ -90,7 +90,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("both(detected, shown)", "detected"),
         ("distance - seen.radius", "distance"),
         ("truth.radius + self.hull", "seen.radius + self.hull"),
-        ("true_dx * true_dx + true_dy * true_dy", "dx * dx + dy * dy"),
+        ("true_dx * true_dx + true_dy * true_dy", "distance * distance"),
         ("o.vx + velocity.first * velocity_std", "o.vx + position.first * velocity_std"),
         ("(T(1) - p.perception.radius_mean_ratio)", "p.perception.radius_mean_ratio"),
         ("o.px >= distance * p.perception.cos_half_angle", "o.px >= p.perception.cos_half_angle"),
@@ -139,7 +139,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("!flag(next, Flag::kActed)", "false"),
         ("flag(next, Flag::kTerminated) || flag(next, Flag::kTruncated)", "false"),
         ("reward[next] * discounts[taken]", "reward[next]"),
-        ("flag(at, Flag::kTerminated) ? T(0) :", ""),
+        ("flag(at, Flag::kTerminated) ? T(0) : discounts[steps[i]]", "discounts[steps[i]]"),
         ("next -= rows * slots", "next -= slots"),
     ),
     (CORE + "ops_cpu.cpp", ("marinenav_env/kernel/test_noise_ops.py",)): (
@@ -151,7 +151,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("running[middle] > wanted", "running[middle] >= wanted"),
         ("found <= wanted", "found < wanted"),
         ("wanted -= running[index] - found", "wanted -= running[index]"),
-        ("k = levels - 2", "k = levels - 1"),
+        ("levels - 2", "levels - 1"),
     ),
     (CORE + "kernel/phases.h", (ENDS, "marinenav_env/envs/test_determinism.py")): (
         ("*s.world_at(World::kEpisode, w) += 1", "*s.world_at(World::kEpisode, w) += 0"),
