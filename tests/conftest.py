@@ -115,7 +115,7 @@ def run_python(folder: Path, *arguments: str | Path, **variables: str) -> str:
 
     What PYTHONPATH names stays: on a machine that is not ours it may hold what the packages need.
     """
-    path = os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,

@@ -38,7 +38,7 @@ TORCH_LIBRARY(marinenav, m) {
   m.def("write_row(Tensor(a!)[] rings, Tensor[] parts, int[] counts, Tensor position) -> ()");
   m.def("find_slots(Tensor[] levels, Tensor running, Tensor target) -> (Tensor, Tensor)");
   m.def("windows(Tensor index, Tensor flags, Tensor reward, Tensor position, Tensor discounts) "
-        "-> (Tensor, Tensor, Tensor, Tensor)");
+        "-> (Tensor, Tensor, Tensor)");
   m.def("noisy_input(Tensor noise, Tensor x) -> Tensor");
   m.def("noisy_output(Tensor noise, Tensor spread, Tensor mean, Tensor bias_spread, Tensor bias) "
         "-> Tensor");

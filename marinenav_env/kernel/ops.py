@@ -192,7 +192,7 @@ def _find_slots_fake(
 
 def windows(
     index: Tensor, flags: Tensor, reward: Tensor, position: Tensor, discounts: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Look ahead of transitions, as far as their episodes and the ring reach.
 
     Args:
@@ -203,9 +203,8 @@ def windows(
         discounts: [n + 1], of the reward's type, the powers of gamma.
 
     Returns:
-        the discounted rewards [B, n], 0 behind the window; and the decisions in it (at least 1),
-        the last one's slot, both int64, and the discount of what follows, 0 after a termination,
-        [B] each.
+        the discounted rewards [B, n], 0 behind the window; and the last decision's slot, int64,
+        and the discount of what follows, 0 after a termination, [B] each.
 
     Raises:
         RuntimeError: a tensor does not fit.
@@ -216,10 +215,9 @@ def windows(
 @torch.library.register_fake("marinenav::windows")
 def _windows_fake(
     index: Tensor, flags: Tensor, reward: Tensor, position: Tensor, discounts: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     terms = reward.new_empty(index.shape[0], discounts.shape[0] - 1)
-    steps, last = torch.empty_like(index), torch.empty_like(index)
-    return terms, steps, last, reward.new_empty(index.shape)
+    return terms, torch.empty_like(index), reward.new_empty(index.shape)
 
 
 def noisy_input(noise: Tensor, x: Tensor) -> Tensor:

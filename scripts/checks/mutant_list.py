@@ -139,7 +139,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("!flag(next, Flag::kActed)", "false"),
         ("flag(next, Flag::kTerminated) || flag(next, Flag::kTruncated)", "false"),
         ("reward[next] * discounts[taken]", "reward[next]"),
-        ("flag(at, Flag::kTerminated) ? T(0) : discounts[steps[i]]", "discounts[steps[i]]"),
+        ("flag(at, Flag::kTerminated)", "false"),
         ("next -= rows * slots", "next -= slots"),
     ),
     (CORE + "ops_cpu.cpp", ("marinenav_env/kernel/test_noise_ops.py",)): (

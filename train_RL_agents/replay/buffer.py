@@ -40,14 +40,12 @@ class Window(NamedTuple):
     """The n-step windows of B transitions.
 
     Attributes:
-        reward: sum_{k<m} gamma^k r_k, [B].
-        steps: number of decisions m in the window, int64 [B].
+        reward: sum_{k<m} gamma^k r_k over its m decisions, [B].
         last: slot of the last decision, int64 [B].
         discount: gamma^m, or 0 if the robot terminated in the last decision, [B].
     """
 
     reward: Tensor
-    steps: Tensor
     last: Tensor
     discount: Tensor
 

@@ -32,7 +32,7 @@ struct Windows {
   int64_t rows, slots;
   int n;
   T* terms;               // [B, n], of the return; 0 behind the window
-  int64_t *steps, *last;  // [B]
+  int64_t* last;          // [B]
   T* discount;            // [B]
 
   MN_HD bool flag(int64_t at, Flag which) const {
@@ -54,15 +54,14 @@ struct Windows {
       if (next >= rows * slots) next -= rows * slots;
     }
     for (int k = taken; k < n; ++k) term[k] = 0;
-    steps[i] = taken > 0 ? taken : 1;
     last[i] = at;
-    discount[i] = flag(at, Flag::kTerminated) ? T(0) : discounts[steps[i]];
+    discount[i] = flag(at, Flag::kTerminated) ? T(0) : discounts[taken];
   }
 };
 
-/// Terms, steps, last slots and discounts of the windows that begin at slots `index`.
+/// Terms, last slots and discounts of the windows that begin at slots `index`.
 template <class Backend>
-std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> windows(
+std::tuple<at::Tensor, at::Tensor, at::Tensor> windows(
     const at::Tensor& index, const at::Tensor& flags, const at::Tensor& reward,
     const at::Tensor& position, const at::Tensor& discounts) {
   TORCH_CHECK(reward.dim() >= 2 && reward.numel() > 0, "marinenav: `reward` has shape ",
@@ -90,7 +89,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> windows(
   const c10::DeviceGuard guard(reward.device());
   at::Tensor terms = at::empty({draws, discounts.numel() - 1}, reward.options());
   at::Tensor discount = at::empty({draws}, reward.options());
-  at::Tensor steps = at::empty_like(index), last = at::empty_like(index);
+  at::Tensor last = at::empty_like(index);
   dispatch(real, [&](auto number) {
     using T = decltype(number);
     Backend::launcher()(
@@ -99,10 +98,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> windows(
                    reward.const_data_ptr<T>(), position.const_data_ptr<int64_t>(),
                    discounts.const_data_ptr<T>(), reward.size(0),
                    reward.numel() / reward.size(0), static_cast<int>(discounts.numel()) - 1,
-                   terms.data_ptr<T>(), steps.data_ptr<int64_t>(), last.data_ptr<int64_t>(),
-                   discount.data_ptr<T>()});
+                   terms.data_ptr<T>(), last.data_ptr<int64_t>(), discount.data_ptr<T>()});
   });
-  return {terms, steps, last, discount};
+  return {terms, last, discount};
 }
 
 }  // namespace marinenav
