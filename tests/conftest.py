@@ -81,7 +81,11 @@ SLOW = tuple(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Python programs begin as forks of a process with torch, for as long as tests run."""
+    """Let Python programs begin as forks of a process with torch, for as long as tests run.
+
+    What a collection of tests makes is no garbage: a walk of it would find nothing for seconds.
+    """
+    gc.disable()
     runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     stack = contextlib.ExitStack()
     config.add_cleanup(stack.close)
@@ -101,6 +105,7 @@ def pytest_collection_finish() -> None:
     """Spare garbage collections what imports have made: it stays, and a walk of it takes long."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def available_devices() -> list[str]:

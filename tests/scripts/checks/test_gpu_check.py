@@ -138,17 +138,17 @@ def test_the_build_finds_ninja_beside_the_interpreter(tmp_path, pretender):
     assert str(ninja) in (tmp_path / "out" / "gpu_check.log").read_text()
 
 
-@pytest.mark.parametrize(("only", "limit"), [("", "60"), ("bench", "14")])
+@pytest.mark.parametrize(("only", "limit"), [("", "30"), ("bench", "7")])
 def test_a_check_has_all_the_time_that_others_leave(only, limit, tmp_path, pretender):
     """Those that are left out leave theirs."""
-    slow = {"HANG": "gpu_bench.json", "HANG_S": "4", "LEAST_S": "2", "GPU_CHECK_LIMIT_S": limit}
+    slow = {"HANG": "gpu_bench.json", "HANG_S": "2", "LEAST_S": "1", "GPU_CHECK_LIMIT_S": limit}
     result = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY=only, **slow)
     assert result.returncode == 0, result.stderr
     assert checks_of(tmp_path)["bench"] == "passed"
 
 
 def test_a_check_leaves_the_others_what_they_need(tmp_path, pretender):
-    hangs = {"HANG": "gpu_bench.json", "LEAST_S": "2", "GPU_CHECK_LIMIT_S": "20"}
+    hangs = {"HANG": "gpu_bench.json", "LEAST_S": "1", "GPU_CHECK_LIMIT_S": "9"}
     result = run(tmp_path, PYTHON=pretender, **hangs)
     assert result.returncode == 1
     checks = checks_of(tmp_path)
@@ -249,7 +249,7 @@ def test_goes_on_after_other_failures_within_its_time(tmp_path, pretender):
 
 
 def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
-    result = run(tmp_path, PYTHON=pretender, HANG="-m pytest", GPU_CHECK_LIMIT_S="5")
+    result = run(tmp_path, PYTHON=pretender, HANG="-m pytest", GPU_CHECK_LIMIT_S="3")
     assert result.returncode == 1
     checks = checks_of(tmp_path)
     assert checks.pop("build") == checks.pop("operators") == "passed"
@@ -258,7 +258,7 @@ def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
     assert set(checks.values()) == {"skipped"}
     assert "tests_training failed" in result.stdout
     assert "not finished within" in result.stdout
-    assert "bench skipped (0 s): no time was left of 5 s" in result.stdout
+    assert "bench skipped (0 s): no time was left of 3 s" in result.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

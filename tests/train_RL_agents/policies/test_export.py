@@ -45,23 +45,23 @@ def onnx_metadata(path):
     }
 
 
-@pytest.fixture(params=list(AGENTS))
-def policy(request, tmp_path):
-    """A checkpoint, its agent's name, all inputs in float64 and what its network makes of them."""
-    path = save_policy(tmp_path / "policy.pt", request.param)
+@pytest.fixture(params=list(AGENTS), scope="module")
+def policy(request, tmp_path_factory):
+    """An agent's name, its exports by format, all inputs in float64 and what its network does."""
+    path = save_policy(tmp_path_factory.mktemp("policy") / "policy.pt", request.param)
     agent, _ = load_policy(path)
     inputs = call_inputs(agent, recorded_observation(), torch.float64)
     network = acting_network(agent, torch.float64)
     expected = outputs_of(network(tuple(inputs[:3]), *inputs[3:]))
     if agent.name in OUTPUTS:
         assert [part.shape[1:] for part in expected] == [*map(torch.Size, OUTPUTS[agent.name])]
-    return path, agent.name, inputs, expected
+    return agent.name, {kind: export_policy(path, kind) for kind in FORMATS}, inputs, expected
 
 
 @torch.no_grad()
 def test_torchscript_is_called_as_the_planner_calls_it(policy):
-    path, _, inputs, expected = policy
-    model = torch.jit.load(str(export_policy(path)))
+    _, files, inputs, expected = policy
+    model = torch.jit.load(str(files["torchscript"]))
     for rows in (len(inputs[0]), 1):
         ego, objects, mask, *others = (part[:rows] for part in inputs)
         found = outputs_of(model((ego, objects, mask), *others))
@@ -72,10 +72,14 @@ def test_torchscript_is_called_as_the_planner_calls_it(policy):
 
 
 def test_onnx_runs_with_any_batch_size(policy):
-    path, _, inputs, expected = policy
-    session = onnxruntime.InferenceSession(
-        str(export_policy(path, "onnx")), providers=["CPUExecutionProvider"]
-    )
+    _, files, inputs, expected = policy
+    model = onnx.load(str(files["onnx"]))
+    assert model.opset_import[0].version == OPSET
+    for entry in (*model.graph.input, *model.graph.output):
+        first, *others = entry.type.tensor_type.shape.dim
+        assert first.dim_param == "batch"
+        assert all(other.dim_value > 0 for other in others)
+    session = onnxruntime.InferenceSession(str(files["onnx"]), providers=["CPUExecutionProvider"])
     names = [entry.name for entry in session.get_inputs()]
     assert names[:3] == ["self", "objects", "mask"]
     for rows in (len(inputs[0]), 1):
@@ -90,8 +94,8 @@ def test_onnx_runs_with_any_batch_size(policy):
     ("kind", "read"), [("torchscript", torchscript_metadata), ("onnx", onnx_metadata)]
 )
 def test_files_say_what_they_are(policy, kind, read):
-    path, name, inputs, expected = policy
-    said = read(export_policy(path, kind))
+    name, files, inputs, expected = policy
+    said = read(files[kind])
     assert (said["program"], said["agent"], said["commit"]) == ("marinenav", name, source_commit())
     assert said["origin"] == {"file": "policy.pt", "step": 5, "commit": None}
     assert said["dtype"] == {"torchscript": "float64", "onnx": "float32"}[kind]
@@ -108,16 +112,6 @@ def test_files_say_what_they_are(policy, kind, read):
     assert said["config"]["agent"] == name
     support = torch.linspace(-30.0, 60.0, 51).tolist() if name == "Rainbow" else None
     assert said.get("support") == support
-
-
-def test_onnx_names_its_free_dimension(policy):
-    path, _, _, _ = policy
-    model = onnx.load(str(export_policy(path, "onnx")))
-    assert model.opset_import[0].version == OPSET
-    for entry in (*model.graph.input, *model.graph.output):
-        first, *others = entry.type.tensor_type.shape.dim
-        assert first.dim_param == "batch"
-        assert all(other.dim_value > 0 for other in others)
 
 
 def level_by_metadata(said, objects, mask):

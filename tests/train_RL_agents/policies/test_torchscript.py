@@ -26,10 +26,10 @@ from train_RL_agents.run.checkpoint import CheckpointError
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
 
-@pytest.fixture(params=list(REPLAY_AGENTS))
-def files(request, tmp_path):
+@pytest.fixture(params=list(REPLAY_AGENTS), scope="module")
+def files(request, tmp_path_factory):
     """A checkpoint of an untrained agent, and its export."""
-    path = save_policy(tmp_path / "policy.pt", request.param)
+    path = save_policy(tmp_path_factory.mktemp("policy") / "policy.pt", request.param)
     return path, export_policy(path)
 
 
