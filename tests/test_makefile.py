@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOG = "log"
 
 PRETENDER = f"""#!/bin/sh
+[ -z "$PYTHONDONTWRITEBYTECODE" ] || echo "forgets bytecode" >>{LOG}
 if [ "$1 $2" = "-m venv" ]; then
   rm -rf .venv && mkdir -p .venv/bin && cp "$0" .venv/bin/python
   echo "venv by $(basename "$0")" >>{LOG}
@@ -70,6 +71,13 @@ def make(folder: Path, *variables: str, target: str = ".venv/.dependencies") -> 
 def installs(done: list[str]) -> list[str]:
     """The lines that install or remove torch."""
     return [line for line in done if "torch" in line]
+
+
+def test_bytecode_is_kept_where_the_environment_says_otherwise(folder, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    done = make(folder, "PYTHON=./one", target="lint")
+    assert done[-1] == "mypy"
+    assert "forgets bytecode" not in done
 
 
 def test_a_second_run_repeats_nothing(folder):
