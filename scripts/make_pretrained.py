@@ -214,10 +214,15 @@ def without_place(name: str) -> str:
 
 
 def without_places(config: TrainConfig) -> TrainConfig:
-    """Return a run's settings without what only the machine it ran on knows."""
+    """Return a run's settings without what only the machine it ran on knows.
+
+    Nor do they begin with a policy of that machine, so that others can train by them.
+    """
     settings: Any = config.algorithm
     names = [name for name in ("start", "teacher") if hasattr(settings, name)]
     places = {name: without_place(getattr(settings, name)) for name in names}
+    if not places["start"].startswith("pretrained/"):
+        places["start"] = ""
     return dataclasses.replace(config, algorithm=dataclasses.replace(settings, **places))
 
 

@@ -86,6 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
     What a collection of tests makes is no garbage: a walk of it would find nothing for seconds.
     """
     gc.disable()
+    config.add_cleanup(gc.enable)
     runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     stack = contextlib.ExitStack()
     config.add_cleanup(stack.close)

@@ -17,8 +17,8 @@ FRONT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 ROW = re.compile(r"^\| `([a-z]+\.[a-z_]+)` \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)")
 TRAINING = re.compile(r"train_RL_agents/train\.py((?:[^\n\\]|\\\n)*)")
-ACTING = ("cvar", "ego_magnitude", "object_magnitude")
-"""Settings that are not compared: of acting, and those that the observation's description gives."""
+NOT_COMPARED = ("cvar", "ego_magnitude", "object_magnitude", "start")
+"""Settings of acting, those that the observation's description gives, and a run not shipped."""
 SOURCE = re.compile(r"`((?:marinenav_env|train_RL_agents|scripts|tests|docs|configs)/[\w./-]+)`")
 
 
@@ -90,7 +90,9 @@ def test_commands_are_those_of_the_shipped_policies():
         policy = load_policy(str(ROOT / "pretrained" / name))[1]
         for part in ("agent", "curriculum", "exploration", "stack_k", "updates"):
             assert getattr(says, part) == getattr(policy, part), (name, part)
-        learnt = {key: value for key, value in vars(says.algorithm).items() if key not in ACTING}
+        learnt = {
+            key: value for key, value in vars(says.algorithm).items() if key not in NOT_COMPARED
+        }
         assert learnt == {key: vars(policy.algorithm)[key] for key in learnt}, name
         assert says.env.reward == policy.env.reward, name
 

@@ -123,8 +123,10 @@ def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
 
 
 def test_places_of_files_are_left_out():
-    config = config_from_plain({"agent": "PPO", "algorithm": {"start": "/home/me/runs/a"}})
-    assert make_pretrained.without_places(config).algorithm.start == "a"
+    shipped = "pretrained/ddpg"
+    for start, kept in (("/home/me/runs/a", ""), ("a.pt", ""), (f"{ROOT}/{shipped}", shipped)):
+        config = config_from_plain({"agent": "PPO", "algorithm": {"start": start}})
+        assert make_pretrained.without_places(config).algorithm.start == kept
     command = ["train.py", "algorithm.start=/home/me/runs/a", f"x={ROOT}/configs/a.yaml", "b=1/c=2"]
     kept = "python algorithm.start=a x=configs/a.yaml b=1/c=2"
     assert make_pretrained.command_of(command) == kept
