@@ -12,6 +12,7 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.registry import PREFIX
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.policies.pretrained import NETWORKS
+from train_RL_agents.run.checkpoint import CheckpointError
 
 
 def begin_with(agent: Agent, config: TrainConfig) -> None:
@@ -28,7 +29,10 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     path = config.algorithm.start
     if path.startswith(PREFIX):
         raise ConfigError(f"algorithm.start is {path!r}, which has no networks: name a policy")
-    start = read_policy(path)
+    try:
+        start = read_policy(path)
+    except CheckpointError as error:
+        raise CheckpointError(f"algorithm.start is {path!r}: {error}") from error
     state, weights = agent.state_dict(), agent.taken_over(start.agent, whole=start.whole)
     if weights is None:
         raise ConfigError(

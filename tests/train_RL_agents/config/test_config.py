@@ -63,7 +63,7 @@ def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("preset", presets())
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_preset_goes_with_every_agent(preset, agent):
-    of_ac_iqn = preset in ("rules_ac_iqn", "rules_gpu")
+    of_ac_iqn = preset in ("rules_ac_iqn", "rules_finish", "rules_gpu")
     if of_ac_iqn and agent not in ("AC-IQN", "IQN"):  # others have no risk level
         wrong = (
             r"preset rules_ac_iqn: unknown .* 'algorithm\.cvar'.*; its settings are for --agent AC"

@@ -7,6 +7,7 @@ import torch
 
 from marinenav_env.fields import ConfigError
 from tests.train_RL_agents.policy_samples import save_policy
+from train_RL_agents import train
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
@@ -117,6 +118,14 @@ def test_networks_that_do_not_fit_are_named(tmp_path):
     (path / NETWORKS).write_bytes(b"none")
     with pytest.raises(CheckpointError, match=NETWORKS):
         load_policy(path)
+
+
+def test_a_start_that_is_missing_is_told_before_anything_is_written(tmp_path, refused):
+    output = tmp_path / "run"
+    arguments = ["--preset", "rules_finish", "--output", str(output)]
+    message = "algorithm.start is 'RUN': no checkpoint 'RUN': check the name"
+    refused(train.main, arguments, message)
+    assert not [path for path in output.rglob("*") if path.is_file()]
 
 
 def test_other_networks_are_refused(tmp_path):
