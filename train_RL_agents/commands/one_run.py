@@ -84,7 +84,6 @@ def train_here(
         torch.set_num_threads(config.threads)
     trainer = TorchRLTrainer(config, output_dir, device, processes)
     if resumed is None:
-        trainer.start()  # what it cannot begin with is told before anything is written
         trainer.saved.clear()
     else:
         trainer.resume(resumed)
