@@ -20,8 +20,8 @@ CSRC := $(shell find marinenav_env/csrc -name '*.h' -o -name '*.cuh' -o -name '*
 # With what a build needs besides it, the simulator is compiled while the rest is fetched.
 # Python compiles the modules that it imports; pip would compile all, for half a minute.
 PIP := $(PY) -m pip --disable-pip-version-check install --no-compile
-# So that is kept also where the environment says otherwise, as in many containers: every program
-# would compile torch anew, for some 7 s.
+# So Python keeps its bytecode also where the environment says otherwise, as in many containers: every
+# program would compile torch anew, for some 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 # As many processes as cores, each with one thread: threads that wait for each other lose more.
 # tests/conftest.py says which file begins.

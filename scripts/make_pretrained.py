@@ -219,10 +219,10 @@ def without_places(config: TrainConfig) -> TrainConfig:
     Nor do they begin with a policy of that machine, so that others can train by them.
     """
     settings: Any = config.algorithm
-    names = [name for name in ("start", "teacher") if hasattr(settings, name)]
-    places = {name: without_place(getattr(settings, name)) for name in names}
-    if not places["start"].startswith("pretrained/"):
-        places["start"] = ""
+    start = without_place(settings.start)
+    places = {"start": start if start.startswith("pretrained/") else ""}
+    if hasattr(settings, "teacher"):
+        places["teacher"] = without_place(settings.teacher)
     return dataclasses.replace(config, algorithm=dataclasses.replace(settings, **places))
 
 

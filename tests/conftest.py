@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -81,16 +81,21 @@ SLOW = tuple(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Python programs begin as forks of a process with torch, for as long as tests run.
-
-    What a collection of tests makes is no garbage: a walk of it would find nothing for seconds.
-    """
-    gc.disable()
-    config.add_cleanup(gc.enable)
+    """Let Python programs begin as forks of a process with torch, for as long as tests run."""
     runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     stack = contextlib.ExitStack()
     config.add_cleanup(stack.close)
     stack.enter_context(preloaded() if runs_tests else waiting_process())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without garbage collections, which would find nothing for seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -106,7 +111,6 @@ def pytest_collection_finish() -> None:
     """Spare garbage collections what imports have made: it stays, and a walk of it takes long."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 def available_devices() -> list[str]:
