@@ -34,6 +34,7 @@ SANITIZERS = {"thread": ("thread", 9), "address": ("address,undefined,float-cast
 LAUNCH = re.compile(r"(\w+)<<<(.*?)>>>\(\s*", re.DOTALL)
 FLAGS = ("-std=c++20", "-O1", "-g0", "-fPIC", "-shared", "-ffp-contract=off", "-Wno-attributes")
 FLAGS += (NOT_INLINED,)  # with few optimisations too
+FLAGS += ("-U_FORTIFY_SOURCE",)  # takes a jump between fibers for an error; some set it
 
 
 def as_plain_cpp(name: str, text: str) -> str:

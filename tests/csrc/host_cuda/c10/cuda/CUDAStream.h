@@ -33,23 +33,24 @@ inline unsigned int __ballot_sync(unsigned int, bool vote) { return HostBlock::b
 inline int __popc(unsigned int bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 
+inline std::mt19937 host_random{1};
+inline HostBlock host_block;  // of all kernels, since each runs its blocks one after another
+
 /// Does what `kernel<<<blocks, threads, shared, stream>>>(arguments...)` does. What a block finds in
 /// shared memory is no number.
 template <class Kernel, class... Arguments>
 void launch_on_host(const Kernel& kernel, int blocks, int threads, int bytes, c10::cuda::HostStream,
                     const Arguments&... arguments) {
-  static std::mt19937 random{1};
-  static HostBlock block;
   if (static_cast<size_t>(bytes) > marinenav::kHostShared) std::abort();
   std::vector<unsigned int> order(static_cast<size_t>(blocks));
   std::iota(order.begin(), order.end(), 0u);
-  std::shuffle(order.begin(), order.end(), random);
+  std::shuffle(order.begin(), order.end(), host_random);
   blockDim.x = static_cast<unsigned int>(threads);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const unsigned int index : order) {
     blockIdx.x = index;
     std::fill_n(marinenav::shared, static_cast<size_t>(bytes) / sizeof(marinenav::double2),
                 marinenav::double2{nan, nan});
-    block.run([&] { kernel(arguments...); });
+    host_block.run([&] { kernel(arguments...); });
   }
 }
