@@ -84,6 +84,7 @@ def train_here(
         torch.set_num_threads(config.threads)
     trainer = TorchRLTrainer(config, output_dir, device, processes)
     if resumed is None:
+        trainer.start()  # before anything is written, since it may refuse
         trainer.saved.clear()
     else:
         trainer.resume(resumed)

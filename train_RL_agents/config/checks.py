@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, cast
 
 from marinenav_env.envs.make import VESSEL_TASKS
@@ -60,21 +61,28 @@ def check_replay(config: TrainConfig) -> None:
     _check_updates(config, 1)
 
 
-def check_rounds(config: TrainConfig) -> None:
+def check_rounds(config: TrainConfig, processes: int = 1) -> None:
     """Refuse a run that ends before its actor has learned from a round of decisions.
+
+    Args:
+        config: all settings, of PPO.
+        processes: how many train together, each in `worlds` worlds of its own.
 
     Raises:
         ConfigError: names `total_steps`, or `updates.samples_per_insert`.
     """
     settings = cast("PPOConfig", config.algorithm)
-    turns, rounds = settings.turns, settings.settling_rounds + 1
+    turns, worlds = settings.turns, config.worlds * processes
     _check_updates(config, turns)
+    robots = min(stage.robots for stage in config.curriculum.stages)
+    warming = math.ceil(config.updates.warmup_transitions / (config.worlds * robots * turns))
+    rounds = max(warming, 1) + settings.settling_rounds  # the warm-up may end within a round
     config.require(
-        config.total_steps >= config.worlds * turns * rounds,
+        config.total_steps >= worlds * turns * rounds,
         "total_steps",
-        f"{rounds} rounds of {turns} decisions of {config.worlds} worlds take more, and before "
-        "that the actor learns nothing; raise it, or lower worlds, algorithm.turns or "
-        "algorithm.settling_rounds",
+        f"{rounds} rounds of {turns} decisions of {worlds} worlds take {worlds * turns * rounds}, "
+        "and before that the actor learns nothing; raise it, or lower worlds, algorithm.turns, "
+        "algorithm.settling_rounds or updates.warmup_transitions",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from train_RL_agents.evaluation.baselines.registry import PREFIX
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.policies.pretrained import NETWORKS
 from train_RL_agents.run.checkpoint import CheckpointError
+
+IN_WEIGHTS = {"algorithm.ego_magnitude", "algorithm.object_magnitude"}
+"""Settings of which the networks keep what they lead to: a list may say what null means."""
 
 
 def begin_with(agent: Agent, config: TrainConfig) -> None:
@@ -41,17 +45,18 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
         )
     names = agent.network_settings
     theirs, own = settings_of(start.config, names), settings_of(config, names)
-    differ = [f"{key}={value}" for key, value in theirs.items() if value != own[key]]
+    differ = {key: value for key, value in theirs.items() if value != own[key]}
     fit = all(
         name in state
         and state[name].shape == weight.shape
         and ("input_scale" not in name or weight.equal(state[name].to(weight.device)))
         for name, weight in weights.items()
     )
-    if differ or not fit:
+    if differ.keys() - IN_WEIGHTS or not fit:
+        settings = " ".join(f"{key}={as_typed(value)}" for key, value in differ.items())
         raise ConfigError(
             f"algorithm.start is {path!r}, whose networks are others: give its settings, "
-            f"{' '.join(differ) or 'with the same observation and magnitudes'}, or another policy"
+            f"{settings or 'with the same observation and magnitudes'}, or another policy"
         )
     agent.load_state_dict(weights, strict=False)
 
@@ -63,6 +68,11 @@ def what_would_do(agent: Agent) -> str:
         return f"a run, a checkpoint or a folder of pretrained/ of {kinds}"
     there = "" if agent.only_acting_network_learns else f" that has {NETWORKS}"
     return f"a run or a checkpoint of {agent.name}, or a folder of pretrained/{there}"
+
+
+def as_typed(value: Any) -> str:
+    """Return a setting's value as the command line takes it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def settings_of(config: TrainConfig, names: Sequence[str]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class ScriptedNetwork(nn.Module):
             n = value.shape[-1]
             rows.append(value.expand(*leading, n).reshape(-1, n))
         outputs = call(self.module, [part.to(DTYPE) for part in rows], len(observation))
-        shaped = tuple(part.unflatten(0, leading).to(dtype) for part in outputs)
+        shaped = tuple(part.reshape(*leading, *part.shape[1:]).to(dtype) for part in outputs)
         return shaped if len(shaped) > 1 else shaped[0]
 
 

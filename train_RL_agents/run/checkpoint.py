@@ -44,8 +44,9 @@ def save(path: Path, state: dict[str, Any]) -> None:
     """Save ``state`` atomically; it must hold only tensors, dictionaries, lists and JSON scalars.
 
     Raises:
-        OSError: the file could not be written.
+        OSError: the file, or its folder, could not be written.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, lambda file: torch.save({"format": FORMAT, **state}, file))
 
 
@@ -134,13 +135,12 @@ class CheckpointFolder:
     process last: a checkpoint exists once the first process's file does.
 
     Args:
-        directory: folder of the files; made if missing.
+        directory: folder of the files; the first one makes it.
         keep: how many of the newest stay.
         rank: number of this process.
     """
 
     def __init__(self, directory: Path, keep: int = 2, rank: int = 0) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         self.directory, self.keep, self.rank = directory, keep, rank
 
     def path(self, step: int, rank: int = 0) -> Path:
@@ -183,7 +183,7 @@ class CheckpointFolder:
 
     def drop_after(self, step: int) -> None:
         """Remove checkpoints of later steps, and what a kill left half written."""
-        for path in sorted(self.directory.iterdir()):  # the first process's part before the others
+        for path in sorted(self.directory.glob("*")):  # the first process's part before the others
             name = _NAME.fullmatch(path.name)
             if (name and int(name[1]) > step) or path.suffix == ".tmp":
                 path.unlink()

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -23,6 +23,7 @@ def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
     """While entered, no other program enters this folder; its death gives it free.
 
     The first process takes the lock for all. On a file system without locks it warns and continues.
+    A folder that was made here and in which nothing is left is removed.
 
     Args:
         folder: of a run or a sweep; made if missing.
@@ -32,6 +33,7 @@ def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
         ConfigError: another program is in it, or the folder cannot be written to.
     """
     file, refusal = None, ""
+    made = processes.first and not folder.exists()
     if processes.first:
         try:
             file = _taken(folder)
@@ -46,6 +48,9 @@ def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
         if file is not None:
             (folder / LOCK).unlink(missing_ok=True)
             file.close()
+        if made:
+            with suppress(OSError):  # it holds something, or was not made
+                folder.rmdir()
 
 
 def _taken(folder: Path) -> IO[str]:

@@ -15,7 +15,7 @@ from marinenav_env.vessels import VesselConfig
 from train_RL_agents.agents.dagger import DAgger
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.baselines.registry import Baseline
+from train_RL_agents.evaluation.baselines.registry import Baseline, check_hull
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -54,8 +54,8 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
 
     Raises:
         CheckpointError: there is no such policy.
-        ConfigError: none is named, or it is of another task or number of frames, or its discrete
-            actions are those of another vessel, or the shield cannot guard it.
+        ConfigError: none is named; or it is of another task or number of frames, or knows another
+            vessel; or its discrete actions are other ones; or the shield cannot guard it.
     """
     settings: Any = config.algorithm
     where = f"algorithm.teacher is {settings.teacher!r}"
@@ -65,22 +65,32 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
         agent, own = load_policy(settings.teacher, device)
     except CheckpointError as error:
         raise CheckpointError(f"{where}: {error}") from error
-    if not isinstance(agent, Baseline) and (own.task, own.stack_k) != (config.task, config.stack_k):
+    if (own.task, own.stack_k) != (config.task, config.stack_k):
         raise ConfigError(
             f"{where}, a policy of task {own.task!r} with stack_k {own.stack_k}: give one of task "
             f"{config.task!r} with stack_k {config.stack_k}"
         )
+    if isinstance(agent, Baseline):
+        check_hull(agent, config.env.vessel)
     act: Teacher = functools.partial(agent.act, mean=True)
     if settings.guarded:
-        act = shield_agent(agent, config, settings.shield, act)
+        try:
+            act = shield_agent(agent, config, settings.shield, act)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{where}, which cannot be guarded ({error}): give algorithm.guarded=false, or "
+                "another teacher"
+            ) from error
     if not agent.discrete:
         return act
-    if config.env.vessel != own.env.vessel:
+    actions = continuous_actions(config.env.vessel)
+    if not torch.equal(actions, continuous_actions(own.env.vessel)):
         raise ConfigError(
-            f"{where}, whose discrete actions are those of vessel "
-            f"{own.env.vessel.name!r}: give its vessel, or a teacher with continuous actions"
+            f"{where}, whose discrete actions are other shares of the largest rate than those of "
+            "env.vessel: give its left_thrust_rates, right_thrust_rates and max_thrust_rate, or a "
+            "teacher with continuous actions"
         )
-    return functools.partial(_of_index, act, continuous_actions(config.env.vessel).to(device))
+    return functools.partial(_of_index, act, actions.to(device))
 
 
 def _of_index(act: Teacher, actions: Tensor, observation: Observation) -> Tensor:

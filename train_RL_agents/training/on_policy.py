@@ -8,6 +8,7 @@ import torch
 
 from train_RL_agents.agents.encoders import Encoder
 from train_RL_agents.agents.ppo import PPO
+from train_RL_agents.config.checks import check_rounds
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import GradientAverage, Processes
@@ -24,13 +25,15 @@ class OnPolicyLearner(Learner):
         processes: the processes that train together.
 
     Raises:
-        ConfigError: as for `Learner`; or the decisions do not fit the memory.
+        ConfigError: as for `Learner`; or the decisions do not fit the memory; or so many processes
+            end before the actor has learned.
     """
 
     agent: PPO
     rates = ("learning_rate_scale",)
 
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
+        check_rounds(config, processes.size)
         super().__init__(config, device, processes)
         settings = self.agent.config
         example = self._encoder.inputs(tuple(self.stepper.now.obs))

@@ -58,6 +58,7 @@ class TorchRLTrainer(RunState):
         config, counters = self.config, self.counters
         if not self.started:
             self.start()
+        if counters.step == 0:
             self.save()
         title = f"{config.agent}, seed {config.seed}"
         first = self.processes.first
@@ -77,7 +78,12 @@ class TorchRLTrainer(RunState):
                     break
 
     def start(self) -> None:
-        """Place the first scenarios."""
+        """Take over the policy to begin with, if any, and place the first scenarios.
+
+        Raises:
+            CheckpointError: there is no such policy.
+            ConfigError: it has other networks, or too few.
+        """
         self.learner.start(self.stages())
         self.started = True
 

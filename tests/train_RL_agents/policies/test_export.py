@@ -71,6 +71,19 @@ def test_torchscript_is_called_as_the_planner_calls_it(policy):
             torch.testing.assert_close(value, known[:rows], rtol=1e-12, atol=1e-12)
 
 
+def test_a_loaded_export_acts_on_any_leading_dimensions(policy):
+    _, files, (ego, objects, mask, *_), _ = policy
+    agent, _ = load_policy(files["torchscript"])
+    known = agent.act((ego, objects, mask), mean=True)
+    one = agent.act((ego[0], objects[0], mask[0]), mean=True)
+    torch.testing.assert_close(one, known[0])
+    more = agent.act(
+        (ego[:6].unflatten(0, (2, 3)), *(p[:6].unflatten(0, (2, 3)) for p in (objects, mask))),
+        mean=True,
+    )
+    torch.testing.assert_close(more.flatten(0, 1), known[:6])
+
+
 def test_onnx_runs_with_any_batch_size(policy):
     _, files, inputs, expected = policy
     model = onnx.load(str(files["onnx"]))

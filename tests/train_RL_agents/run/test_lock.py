@@ -13,6 +13,7 @@ from tests.train_RL_agents.short_runs import TINY, command, environment
 from train_RL_agents import train
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.run import checkpoint
+from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.lock import LOCK, sole_use
 
 HOLDER = """
@@ -43,6 +44,17 @@ def test_the_holder_is_named_until_it_dies(tmp_path):
     with sole_use(folder, Processes()):
         assert f"process {os.getpid()} " in (folder / LOCK).read_text()
     assert os.listdir(folder) == []
+
+
+def test_no_empty_folder_is_left(tmp_path):
+    """Of a run that cannot begin; a folder that was there stays."""
+    made, found = tmp_path / "made", tmp_path / "found"
+    found.mkdir()
+    for folder in (made, found):
+        arguments = train.parse(["--output", str(folder), *TINY, "algorithm.start=nowhere"])
+        with pytest.raises(CheckpointError, match=r"algorithm.start is 'nowhere'"):
+            train.start(arguments, Processes())
+    assert os.listdir(tmp_path) == ["found"]
 
 
 def test_a_lock_removed_between_opening_and_locking_is_not_taken(tmp_path, monkeypatch):

@@ -136,5 +136,30 @@ def test_teachers_that_cannot_teach_here_are_refused(tmp_path):
     path = save_policy(tmp_path / "two.pt", "DQN", stack_k=2)
     with pytest.raises(ConfigError, match="stack_k 2: give one of task 'marine' with stack_k 1"):
         teacher_of(settings(f"algorithm.teacher={path}"), CPU)
-    with pytest.raises(ConfigError, match="those of vessel 'wamv16'"):
-        teacher_of(settings("algorithm.teacher=pretrained/dqn", "env.vessel=otter", *PLAIN), CPU)
+    discrete = ("algorithm.teacher=pretrained/dqn", *PLAIN)
+    teacher_of(settings(*discrete, "env.vessel=otter"), CPU)  # whose rates are in proportion
+    with pytest.raises(ConfigError, match="other shares of the largest rate"):
+        teacher_of(settings(*discrete, "env.vessel.max_thrust_rate=2000"), CPU)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["stack_k=2"],
+            "of task 'marine' with stack_k 1: give one of task 'marine' with stack_k 2",
+        ),
+        (["task=marine_sectors"], "of task 'marine' .* give one of task 'marine_sectors'"),
+        (["env.vessel=otter"], "'orca' knows the motion of 'wamv16' only"),
+    ],
+)
+def test_a_baseline_teaches_its_own_vessel_and_observation(overrides, message):
+    orca = ["algorithm.teacher=baseline:orca", "algorithm.guarded=false"]
+    with pytest.raises(ConfigError, match=message):
+        teacher_of(settings(*orca, *overrides), CPU)
+
+
+def test_a_teacher_that_no_shield_can_guard_is_named_with_the_remedy():
+    overrides = ["algorithm.teacher=pretrained/randomised", "stack_k=2"]
+    with pytest.raises(ConfigError, match=r"randomised', which cannot be guarded .*guarded=false"):
+        teacher_of(settings(*overrides), CPU)

@@ -1,12 +1,14 @@
 """The learner without a replay: what it stores, how it is judged, drawn from and begun with."""
 
+import re
+
 import pytest
 import torch
 
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import memory
 from tests.train_RL_agents.policy_samples import export_policy, save_policy
-from tests.train_RL_agents.short_runs import SMALL
+from tests.train_RL_agents.short_runs import SMALL, Silent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.policies.load import load_policy
@@ -159,6 +161,24 @@ def test_it_begins_with_the_actor_of_another_policy(name, tmp_path):
     assert torch.equal(made.agent.explore(observation), expected)
 
 
+def test_magnitudes_may_be_listed_or_left_to_the_observation(tmp_path):
+    own = list(learner().agent.spec.observation.ego.magnitudes)
+    listed = {"encoder": "published", "ego_magnitude": own}
+    path = save_policy(tmp_path / "policy.pt", "DDPG", algorithm=listed)
+    start, _ = load_policy(path)
+    made = learner("algorithm.encoder=published", f"algorithm.start={path}")
+    seen = made.stepper.now.obs
+    assert torch.equal(made.agent.act(seen), start.act(seen))
+    own[0] *= 2
+    path = save_policy(tmp_path / "other.pt", "DDPG", algorithm=listed)
+    with pytest.raises(
+        ConfigError, match=r"give its settings, algorithm.ego_magnitude="
+    ) as refusal:
+        learner("algorithm.encoder=published", f"algorithm.start={path}")
+    told = re.search(r"algorithm\.ego_magnitude=\S+(?=,)", str(refusal.value))
+    learner("algorithm.encoder=published", f"algorithm.start={path}", told[0])
+
+
 def test_what_it_cannot_begin_with_is_refused(tmp_path):
     path = save_policy(tmp_path / "policy.pt", "AC-IQN")  # on raw features
     with pytest.raises(ConfigError, match=r"algorithm.start is .*settings, algorithm.encoder=publ"):
@@ -177,6 +197,13 @@ def test_what_it_cannot_begin_with_is_refused(tmp_path):
         learner("algorithm.start=baseline:orca")
     with pytest.raises(ConfigError, match=r"total_steps is .*4 rounds of 40 decisions of 6 worlds"):
         learner("total_steps=900")
+    with pytest.raises(ConfigError, match=r"total_steps is .*10 rounds .*warmup_transitions"):
+        learner("total_steps=2000", "updates.warmup_transitions=4800")
+    config, _, _ = load_config(
+        agent="PPO", overrides=[*SMALL, "algorithm.turns=40", "total_steps=1000"]
+    )
+    with pytest.raises(ConfigError, match=r"total_steps is .*decisions of 12 worlds"):
+        make_learner(config, torch.device("cpu"), Silent(size=2))
     with pytest.raises(CheckpointError, match="nowhere"):
         learner("algorithm.start=nowhere")
 
