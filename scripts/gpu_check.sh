@@ -12,4 +12,7 @@ command -v -- "$PYTHON" >/dev/null && "$PYTHON" -c 'import sys; sys.exit(sys.ver
   echo "gpu_check: error: $PYTHON not found, or older than 3.11: name an interpreter with PYTHON=" >&2
   exit 2
 }
-PATH=$(dirname -- "$(command -v -- "$PYTHON")"):$PATH exec "$PYTHON" -m scripts.checks.gpu_check "$@"
+PYTHON=$(command -v -- "$PYTHON")
+[[ $PYTHON == /* ]] || PYTHON=$PWD/$PYTHON  # checks run in another folder than the caller's
+# By its path: -m would look into the caller's folder first, which may be another checkout.
+PATH=$(dirname -- "$PYTHON"):$PATH exec "$PYTHON" "$root/scripts/checks/gpu_check.py" "$@"

@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from marinenav_env.envs.checks import check_device
 from marinenav_env.files import write_json
+from scripts.bench import NO_MEMORY
 from scripts.bench.bounds import bound_of, product_rate_of, products_of, work_of
 from scripts.bench.case import Case, describe
 from scripts.bench.kernels import measure_kernels
@@ -211,6 +212,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     title = f"{options.device}, {options.robots} robots, {options.buoys} buoys"
     title += "".join(f", {setting}" for setting in options.settings)
     print_record(console, record, escape(title))
+    for row in record["out_of_memory"]:
+        named = ", ".join(f"{key} {value}" for key, value in row.items() if value is not None)
+        print(f"{NO_MEMORY}: {named}", file=sys.stderr)
     wrong = complaints(record["rows"], options.max_mem_delta, options.min_rate)
     for complaint in wrong:
         print(f"error: {complaint}", file=sys.stderr)

@@ -27,6 +27,7 @@ import argparse
 import asyncio
 import contextlib
 import importlib
+import itertools
 import multiprocessing
 import os
 import shlex
@@ -41,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from marinenav_env.files import write_atomically, write_json
+from scripts.bench import NO_MEMORY
 from scripts.checks.gpu_plan import ALWAYS, FIRST, LACKING, NEEDED, SANITIZERS, Check, groups
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +55,7 @@ RECORDS = (
     "gpu_replay.json",
 )
 LOG = "gpu_check.log"
+MISSING_ROWS = "but for rows that found too little memory"
 
 
 class UnsuitableMachineError(Exception):
@@ -133,11 +136,14 @@ class Run:
         return [result["name"] for result in self.results if result["status"] == status]
 
     async def all(self, planned: Sequence[Sequence[Check]]) -> None:
-        """Run the groups one after another; ends where one of `FIRST` fails."""
+        """Run the groups one after another; where one of `FIRST` fails the rest is skipped."""
         for number, group in enumerate(planned, 1):
             later = sum(map(self.least, planned[number:]))
             await asyncio.gather(*(self.one(check, later) for check in group))
-            if FIRST & set(self.named("failed")) or ALWAYS & set(self.named("skipped")):
+            missing = FIRST & set(self.named("failed")) or ALWAYS & set(self.named("skipped"))
+            if missing:
+                for check in itertools.chain(*planned[number:]):
+                    self.note(check.name, "skipped", 0, f"it needs {', '.join(missing)}")
                 return
 
     async def one(self, check: Check, later: int) -> None:
@@ -175,7 +181,7 @@ class Run:
         with log.open("w") as output:
             print("$", shlex.join(command), file=output, flush=True)
             process = await asyncio.create_subprocess_exec(
-                *command, stdout=output, stderr=output, cwd=ROOT, start_new_session=True
+                *command, stdout=output, stderr=output, cwd=ROOT, process_group=0
             )
             try:
                 status = await asyncio.wait_for(process.wait(), limit)
@@ -192,7 +198,7 @@ class Run:
         if not why and " skipped" in text and " passed" not in text:
             self.note(name, "skipped", seconds, "its tests are skipped on this machine")
         elif not why:
-            self.note(name, "passed", seconds)
+            self.note(name, "passed", seconds, MISSING_ROWS if NO_MEMORY in text else "")
         elif name in SANITIZERS and unsupported:
             self.note(name, "skipped", seconds, "compute-sanitizer does not support this device")
         else:
@@ -246,7 +252,7 @@ async def end(process: asyncio.subprocess.Process) -> None:
 async def run(checks: Run, planned: Sequence[Sequence[Check]]) -> int:
     """Run the checks until they end or a signal comes; return the exit status."""
     work = asyncio.ensure_future(checks.all(planned))
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
     await asyncio.wait([work])
     stopped = work.cancelled()
@@ -254,6 +260,22 @@ async def run(checks: Run, planned: Sequence[Sequence[Check]]) -> int:
         work.result()
     checks.write(complete=not stopped)
     return checks.verdict(stopped=stopped)
+
+
+def absolute(paths: str) -> str:
+    """Return a search path as it reads from any folder."""
+    return os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep) if path)
+
+
+def seconds_of(text: str) -> int:
+    """Read the time for everything [s].
+
+    Raises:
+        UnsuitableMachineError: it is no whole number above 0.
+    """
+    if not (text.isdecimal() and int(text)):
+        raise UnsuitableMachineError(f"GPU_CHECK_LIMIT_S is {text!r}: give whole seconds")
+    return int(text)
 
 
 def clear(folder: Path, only: Sequence[str], planned: Sequence[Sequence[Check]]) -> None:
@@ -291,8 +313,9 @@ def main() -> int:
     folder = parser.parse_args().folder.resolve()
     begun = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     only = os.environ.get("GPU_CHECK_ONLY", "").split()
-    limit_s = int(os.environ.get("GPU_CHECK_LIMIT_S", LIMIT_S))
+    os.environ["PYTHONPATH"] = absolute(os.environ.get("PYTHONPATH", ""))
     try:
+        limit_s = seconds_of(os.environ.get("GPU_CHECK_LIMIT_S") or str(LIMIT_S))
         folder.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
             head, architecture, agents = child.submit(describe).result()

@@ -119,8 +119,11 @@ def groups(agents: Sequence[str]) -> list[list[Check]]:
         [Check("build", 120, f"{build} --quiet build_ext --inplace")],
         [Check("operators", 10, f"{{python}} -c {loads}")],
         [
-            Check(name, 60, f"{pytest} -k cuda {' '.join(paths)}")
-            for name, paths in CUDA_TESTS.items()
+            *(
+                Check(name, 60, f"{pytest} -k cuda {' '.join(paths)}")
+                for name, paths in CUDA_TESTS.items()
+            ),
+            Check("architectures", 90, f"{architectures} {pytest} tests/test_cuda_objects.py"),
         ],
         [Check("bench", 30, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
         [Check("bench_training", 35, training)],
@@ -135,8 +138,5 @@ def groups(agents: Sequence[str]) -> list[list[Check]]:
             Check("learns", 75, f"{lives} learns --device cuda"),
             Check("two_ranks", 75, TRAIN.replace("{python}", two) % ("DQN", "two_ranks")),
         ],
-        [
-            *(Check(tool, 75, SANITIZER % (tool + only)) for tool, only in SANITIZERS.items()),
-            Check("architectures", 75, f"{architectures} {pytest} tests/test_cuda_objects.py"),
-        ],
+        [Check(tool, 45, SANITIZER % (tool + only)) for tool, only in SANITIZERS.items()],
     ]

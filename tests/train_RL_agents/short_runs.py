@@ -56,6 +56,13 @@ class Silent(Processes):
         pass
 
 
+class Twins(Silent):
+    """Two processes that always have the same tensors."""
+
+    def sum(self, tensor):
+        tensor.mul_(2.0)
+
+
 def trainer(folder, *overrides, agent="AC-IQN", device=CPU):
     settings = [*SHORT, *short_rounds(agent), *overrides]
     config, _, _ = load_config(agent=agent, overrides=settings)

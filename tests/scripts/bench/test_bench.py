@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from marinenav_env.envs.make import TASKS
-from scripts.bench import main
+from scripts.bench import NO_MEMORY, main
 from scripts.bench.case import Case
 from scripts.bench.disturbances import DISTURBANCES
 from scripts.bench.machine import Peaks
@@ -79,7 +79,9 @@ class TestCommandLine:
         assert [row["worlds"] for row in record["rows"]] == [4]
         (noted,) = record["out_of_memory"]
         assert (noted["worlds"], noted["message"]) == (16, "CUDA out of memory.")
-        assert "out of memory" in capsys.readouterr().out
+        shown, told = capsys.readouterr()
+        assert "out of memory" in shown
+        assert f"{NO_MEMORY}: mode step, task marine" in told
 
     def test_another_error_ends_the_benchmark(self, monkeypatch):
         def fail(*_):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from scripts.bench import NO_MEMORY
 from scripts.checks import gpu_check, gpu_plan
 from tests.conftest import ROOT, wait_for
 from train_RL_agents.agents.registry import AGENTS
@@ -41,25 +42,26 @@ PRETENDER = f"""#!/usr/bin/env bash
 if [[ -n ${{FAIL:-}} && "$*" == *"$FAIL"* ]]; then echo "broken on purpose"; exit 7; fi
 if [[ -n ${{HANG:-}} && "$*" == *"$HANG"* ]]; then sleep ${{HANG_S:-60}}; fi
 case "$*" in
-  *scripts.checks.gpu_check*) exec {sys.executable} -c '{BEGIN}' "${{@:3}}" ;;
-  *) echo "$@"; command -v ninja; exit 0 ;;
+  */checks/gpu_check.py*) exec {sys.executable} -c '{BEGIN}' "${{@:2}}" ;;
+  *) echo "$@"; command -v ninja; echo "PYTHONPATH $PYTHONPATH"; exit 0 ;;
 esac
 """
 
 
-def start(folder: Path, **variables: str) -> subprocess.Popen:
+def start(folder: Path, cwd: Path = ROOT, **variables: str) -> subprocess.Popen:
     environ = {key: value for key, value in os.environ.items() if not key.startswith("CUDA")}
     return subprocess.Popen(
         ["bash", str(SCRIPT), str(folder / "out")],
         env={**environ, **variables},
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def run(folder: Path, **variables: str) -> subprocess.CompletedProcess:
-    process = start(folder, **variables)
+def run(folder: Path, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess:
+    process = start(folder, cwd, **variables)
     output, errors = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
@@ -100,6 +102,36 @@ def test_stops_at_once_without_a_gpu(tmp_path):
     assert "install a CUDA build" in result.stderr or "NVIDIA GPU" in result.stderr
     assert result.stdout == ""  # no check has begun
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_another_folder_decides_nothing(tmp_path, pretender):
+    """Paths are those of the caller, the checkout is the script's own."""
+    other = tmp_path / "scripts" / "checks"
+    other.mkdir(parents=True)
+    (other / "gpu_check.py").write_text("raise SystemExit('of another checkout')")
+    given = {"PYTHON": "./python", "PYTHONPATH": "site", "GPU_CHECK_ONLY": "train_DQN"}
+    result = run(tmp_path, tmp_path, **given)
+    assert result.returncode == 0, result.stderr
+    assert checks_of(tmp_path)["train_DQN"] == "passed"
+    assert f"PYTHONPATH {ROOT}:{tmp_path}/site" in (tmp_path / "out" / "gpu_check.log").read_text()
+
+
+@pytest.mark.parametrize("limit", ["soon", "0", "-5"])
+def test_a_limit_that_is_none_is_refused(limit, tmp_path, pretender):
+    result = run(tmp_path, PYTHON=pretender, GPU_CHECK_LIMIT_S=limit)
+    assert result.returncode == 2
+    assert f"GPU_CHECK_LIMIT_S is '{limit}': give whole seconds" in result.stderr
+
+
+def test_rows_that_found_too_little_memory_are_told(tmp_path, pretender):
+    said = f'echo "{NO_MEMORY}: mode train, agent Rainbow"'
+    text = PRETENDER.replace('*) echo "$@"', f'*gpu_training.json*) {said} ;;\n  *) echo "$@"')
+    Path(pretender).write_text(text)
+    result = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench bench_training")
+    assert result.returncode == 0, result.stderr
+    texts = {check["name"]: check["text"] for check in record_of(tmp_path)["checks"]}
+    assert texts["bench_training"] == "but for rows that found too little memory"
+    assert texts["bench"] == ""
 
 
 def test_names_an_interpreter_that_is_missing(tmp_path):
@@ -204,7 +236,7 @@ def test_what_outlives_a_stopped_check_is_killed(tmp_path):
 
     async def stop() -> int:
         child = await asyncio.create_subprocess_exec(
-            *("bash", "-c", f'bash -c "{deaf.format(note)}" & wait'), start_new_session=True
+            *("bash", "-c", f'bash -c "{deaf.format(note)}" & wait'), process_group=0
         )
         while not note.exists():
             await asyncio.sleep(0.02)
@@ -227,7 +259,11 @@ def test_two_gpus_train_together(tmp_path, pretender):
 def test_stops_where_the_build_fails(tmp_path, pretender):
     result = run(tmp_path, PYTHON=pretender, FAIL="setup.py")
     assert result.returncode == 1
-    assert checks_of(tmp_path) == {"build": "failed"}
+    checks = checks_of(tmp_path)
+    assert checks.pop("build") == "failed"
+    assert set(checks.values()) == {"skipped"}
+    assert checks.keys() > {"operators", "bench", "learns", *AGENT_CHECKS}
+    assert "memcheck skipped (0 s): it needs build" in result.stdout
     assert "broken on purpose" in result.stderr
     assert "failed: build" in result.stderr
 
@@ -253,7 +289,8 @@ def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
     assert result.returncode == 1
     checks = checks_of(tmp_path)
     assert checks.pop("build") == checks.pop("operators") == "passed"
-    assert {checks.pop(name) for name in gpu_plan.CUDA_TESTS} == {"failed"}
+    tests = (*gpu_plan.CUDA_TESTS, "architectures")
+    assert {checks.pop(name) for name in tests} == {"failed"}
     assert {"bench", "bench_training", "bench_replay", *AGENT_CHECKS} <= checks.keys()
     assert set(checks.values()) == {"skipped"}
     assert "tests_training failed" in result.stdout
@@ -261,7 +298,7 @@ def test_what_no_time_is_left_for_is_skipped(tmp_path, pretender):
     assert "bench skipped (0 s): no time was left of 4 s" in result.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
     out = tmp_path / "out"
     process = start(tmp_path, PYTHON=pretender, HANG="gpu_bench.json", TMPDIR=str(tmp_path))
@@ -302,7 +339,7 @@ def test_results_of_an_earlier_run_go_first(tmp_path, pretender):
         (out / name).write_text("old")
     run(tmp_path, PYTHON=pretender, FAIL="setup.py")
     assert sorted(path.name for path in out.iterdir()) == ["gpu_check.json", "gpu_check.log"]
-    assert checks_of(tmp_path) == {"build": "failed"}
+    assert checks_of(tmp_path)["build"] == "failed"
 
 
 @pytest.mark.parametrize("missing", gpu_plan.NEEDED)

@@ -8,7 +8,7 @@ import torch
 
 from marinenav_env.stepper import Stepper
 from tests.recorded_graphs import recorded_graphs
-from tests.train_RL_agents.short_runs import SMALL, Silent, assert_same, every_decision
+from tests.train_RL_agents.short_runs import SMALL, Twins, assert_same, every_decision
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
@@ -17,13 +17,6 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.training import replay_learner
 from train_RL_agents.training.run_state import make_learner
-
-
-class Twins(Silent):
-    """Two processes that always have the same tensors."""
-
-    def sum(self, tensor):
-        tensor.mul_(2.0)
 
 
 def fresh(agent, processes=None, *overrides, compiled=False):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.host_reads import HostReadError, no_host_reads
-from tests.train_RL_agents.short_runs import SMALL, Silent, every_decision, packed_log
+from tests.train_RL_agents.short_runs import SMALL, Silent, Twins, every_decision, packed_log
 from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.config.files import load_config
@@ -18,10 +18,10 @@ from train_RL_agents.metrics.reductions import reduce
 from train_RL_agents.training.run_state import make_learner
 
 
-def learner(device="cpu", agent="AC-IQN", *overrides):
+def learner(device="cpu", agent="AC-IQN", *overrides, processes=None):
     settings = [*SMALL, *every_decision(agent), "compile=false", *overrides]
     config, _, _ = load_config(agent=agent, overrides=settings)
-    made = make_learner(config, torch.device(device), Processes())
+    made = make_learner(config, torch.device(device), processes or Processes())
     made.start(torch.arange(6, device=device))
     return made
 
@@ -241,18 +241,27 @@ def captured_steps(made):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="test_captured.py has the CPU")
 @pytest.mark.parametrize(
-    "settings",
-    [*AGENTS, "DDPG stack_k=2 exploration.action_noise=0.2", "DQN stack_k=2"],
+    ("settings", "processes"),
+    [
+        *((agent, Processes()) for agent in AGENTS),
+        ("DDPG stack_k=2 exploration.action_noise=0.2", Processes()),
+        ("DQN stack_k=2", Processes()),
+        ("AC-IQN", Twins(size=2)),
+        ("PPO", Twins(size=2)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.size} processes",
 )
-def test_captured_steps_do_what_eager_ones_do(settings):
+def test_captured_steps_do_what_eager_ones_do(settings, processes):
     """From the same seed; both orders of the two step buffers are captured and replayed.
 
-    Rates that change between replays take effect.
+    Rates that change between replays take effect. The update of several processes is two graphs,
+    the transfer between them.
     """
     agent, *overrides = settings.split()
     learners = {}
     for compiled in (False, True):
-        made = learner("cuda", agent, *overrides, f"compile={str(compiled).lower()}")
+        how = f"compile={str(compiled).lower()}"
+        made = learner("cuda", agent, *overrides, how, processes=processes)
         before = [parameter.clone() for parameter in made.agent.policy_network.parameters()]
         for iteration in range(2 * WARM_UP_CALLS + 6):
             if iteration == 2 * WARM_UP_CALLS + 2:  # all is captured by now
@@ -263,6 +272,8 @@ def test_captured_steps_do_what_eager_ones_do(settings):
         called = [step for step in captured_steps(made) if step._calls]
         assert len(called) >= 3  # two orders of buffers, and the update
         assert all(bool(step._parts) == compiled for step in called)
+        split = [step for step in called if len(step._parts) == 3]  # a graph, the transfer, a graph
+        assert len(split) == (compiled and processes.size > 1)
         after = list(made.agent.policy_network.parameters())
         assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
         learners[compiled] = made
