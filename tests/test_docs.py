@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from marinenav_env.config import EnvConfig
+from scripts import settings_page
 from train_RL_agents import load_policy, train
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
@@ -52,6 +53,16 @@ def test_the_table_of_parameters_is_that_of_the_code():
             assert [float(x) for x in shown.strip("()").split(",")] == pytest.approx(value), name
         else:
             assert float(shown) == pytest.approx(value, rel=1e-6), name
+
+
+def test_the_page_of_settings_is_that_of_the_code():
+    assert settings_page.PAGE.read_text() == settings_page.page(), "run scripts/settings_page.py"
+
+
+def test_every_setting_says_what_it_is():
+    rows = [line.split(" | ") for line in settings_page.page().splitlines() if line[:3] == "| `"]
+    assert len(rows) > 70
+    assert [row[0] for row in rows if not row[4].strip()] == []
 
 
 def test_every_direct_dependency_is_justified():

@@ -30,8 +30,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         description="Train an agent in the simulator.",
         epilog="Any setting: key=value with dotted keys, for example updates.batch_size=512. "
-        "train_RL_agents/config/schema.py and agents/*.py list them with units and defaults, "
-        "docs/physics.md those of env.*",
+        "docs/settings.md lists them with units and defaults, docs/physics.md those of env.*",
     )
     parser.add_argument(
         "--config",

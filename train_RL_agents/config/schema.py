@@ -26,6 +26,7 @@ class CurriculumConfig(Settings):
     mode: str = setting("mixed", unit="-", source=CHOICE, choices=("sequential", "mixed"))
     """sequential: all worlds in one stage after another. mixed: worlds spread over all stages."""
     stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
+    """Each is [robots, vortices, buoys, least distance from a start to its goal in m]."""
     starts: tuple[int, ...] = setting((), unit="steps", source=PUBLISHED, low=0)
     """sequential: the step at which each stage begins; empty divides the run evenly."""
     hull_margin: float = setting(0.0, unit="m", source=MEASURED, low=0.0)
@@ -60,6 +61,7 @@ class ScenariosConfig(Settings):
     """
 
     share: float = setting(0.0, unit="share of the worlds", source=CHOICE, low=0.0, high=1.0)
+    """How many worlds begin so; below 1."""
     set: str = setting("encounters", unit="-", source=CHOICE)
     """What ``evaluate.py --scenario`` takes: a set, one of its cases, or a file."""
     offset_m: float = setting(2.0, unit="m", source=CHOICE, low=0.0)
@@ -78,8 +80,11 @@ class ExplorationConfig(Settings):
     """Share of random actions: a linear ramp, then constant."""
 
     epsilon_start: float = setting(0.6, unit="-", source=CHOICE, low=0.0, high=1.0)
+    """Share of random actions at the start."""
     epsilon_end: float = setting(0.05, unit="-", source=PUBLISHED, low=0.0, high=1.0)
+    """Share of random actions after the ramp."""
     ramp_share: float = setting(0.4, unit="share of the run", source=CHOICE, low=0.0, high=1.0)
+    """Length of the ramp."""
     spread: float = setting(3.0, unit="-", source=CHOICE, low=0.0)
     """Exponent by which robots, over all worlds, explore differently: from epsilon to
     epsilon ** (1 + spread) (Horgan et al. 2018)."""
@@ -92,9 +97,11 @@ class UpdateConfig(Settings):
     """How much is learned from what was collected."""
 
     batch_size: int = setting(256, unit="samples", source=MEASURED, low=1)
+    """Of an update, in every process."""
     samples_per_insert: float = setting(
         1.0, unit="gradient samples per stored robot transition", source=MEASURED, low=0.0
     )
+    """How many updates there are: as many as draw this."""
     warmup_transitions: int = setting(5_000, unit="robot transitions", source=CHOICE, low=0)
     """Stored before the first update."""
     rate_factor: float = setting(1.0, unit="-", source=CHOICE, low=1e-3, high=1e3)
@@ -113,13 +120,17 @@ class ReplayOptions(Settings):
     """
 
     capacity: int = setting(1_000_000, unit="robot transitions", source=PUBLISHED, low=1)
+    """Of every process; the oldest make room."""
     alpha: float = setting(0.5, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0)
+    """Exponent of the priorities; 0 samples uniformly."""
     beta_start: float = setting(
         0.4, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0
     )
+    """Exponent of the importance weights at the start; it grows over the run."""
     beta_end: float = setting(
         1.0, unit="-", source="Hessel et al. 2018, table 1", low=0.0, high=1.0
     )
+    """Exponent of the importance weights at the end; 1 undoes the priorities' bias."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +138,15 @@ class EvaluationConfig(Settings):
     """Fixed episodes, the same at every evaluation, run as one batch of worlds."""
 
     interval_steps: int = setting(1_000_000, unit="steps", source=CHOICE, low=1)
+    """Between two evaluations; there is one at the end, too."""
     stages: tuple[Stage, ...] = setting(PUBLISHED_STAGES, unit="-", source=PUBLISHED)
+    """As `curriculum.stages`."""
     episodes: tuple[int, ...] = setting((10,), unit="episodes", source=PUBLISHED, low=0)
     """Per stage: one number for all, or one for each."""
     final_episodes: int = setting(100, unit="episodes per stage", source=CHOICE, low=1)
     """Per stage in the table at the end of the run."""
     seed: int = setting(253, unit="-", source=PUBLISHED, low=0)
+    """Of the episodes; the same for all trainings, whatever theirs is."""
 
     def check(self) -> None:
         """Refuse numbers of episodes that do not go with the stages."""
@@ -157,7 +171,9 @@ class CheckpointConfig(Settings):
     """When the run is saved, and what of it."""
 
     interval_steps: int = setting(1_000_000, unit="steps", source=CHOICE, low=1)
+    """Between two checkpoints; there is one at the start and one at the end, too."""
     keep: int = setting(2, unit="files", source=CHOICE, low=1)
+    """The newest, beside the best by evaluation."""
     with_replay: bool = setting(True, unit="-", source=CHOICE)
     """Without it a file is small, and a resumed run collects anew before it learns."""
 
@@ -170,6 +186,7 @@ class LogConfig(Settings):
     """
 
     interval_steps: int = setting(100_000, unit="steps", source=CHOICE, low=1)
+    """Between two records."""
     tensorboard: str = setting("headline", unit="-", source=CHOICE, choices=("headline", "all"))
     """What TensorBoard shows of it: the few numbers of metrics/headline.py, or all."""
 
@@ -200,17 +217,23 @@ class TrainConfig(Settings):
     """The environment: that of the RA-L paper, with its sensor or a range finder, that of ICRA
     2024, or a classic one of Gymnasium."""
     agent: str = setting("AC-IQN", unit="-", source=PUBLISHED, choices=AGENTS)
+    """The algorithm."""
     seed: int = setting(0, unit="-", source=CHOICE, low=0)
+    """Of weights, worlds and actions."""
     device: str = setting("auto", unit="-", source=CHOICE, choices=("auto", "cpu", "cuda"))
+    """auto: a GPU where torch sees one."""
     compile: bool = setting(True, unit="-", source=CHOICE)
     """On a GPU: run collection and updates as captured CUDA graphs."""
     threads: int = setting(0, unit="CPU threads", source=CHOICE, low=0, high=1024)
     """0: as many as torch chooses."""
     total_steps: int = setting(20_000_000, unit="steps", source=CHOICE, low=1)
+    """Length of the run in decisions, summed over worlds and processes."""
     worlds: int = setting(512, unit="worlds per process", source=MEASURED, low=1)
+    """Simulated side by side."""
     stack_k: int = setting(
         1, unit="decisions in an observation", source=PUBLISHED, low=1, high=1000
     )
+    """The latest, which networks see at once."""
     env: TaskConfig = setting(None, unit="-", source="the task's own defaults")
     curriculum: CurriculumConfig = setting(None, unit="-", source="the task's own stages")
     scenarios: ScenariosConfig = field(default_factory=ScenariosConfig)
