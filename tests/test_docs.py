@@ -15,6 +15,7 @@ from train_RL_agents.config.files import load_config
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 FRONT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+BESIDE = [ROOT / "docs" / "benchmarks" / "README.md", ROOT / "pretrained" / "README.md"]
 ROW = re.compile(r"^\| `([a-z]+\.[a-z_]+)` \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)")
 TRAINING = re.compile(r"train_RL_agents/train\.py((?:[^\n\\]|\\\n)*)")
@@ -108,7 +109,9 @@ def test_commands_are_those_of_the_shipped_policies():
         assert says.env.reward == policy.env.reward, name
 
 
-@pytest.mark.parametrize("page", [*FRONT, *PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*FRONT, *BESIDE, *PAGES], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_links_and_files_exist(page):
     text = page.read_text()
     for target, anchor in LINK.findall(text):
