@@ -56,6 +56,17 @@ def test_the_table_of_parameters_is_that_of_the_code():
             assert float(shown) == pytest.approx(value, rel=1e-6), name
 
 
+def test_the_settings_of_the_first_training_are_taken(tmp_path):
+    page = (ROOT / "docs" / "first_training.md").read_text()
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "my_water.yaml"
+    path.write_text(text)
+    config, _, _ = load_config(path=str(path), agent="SAC")
+    assert (config.env.scenario.width, config.total_steps) == (80.0, 600_000)
+    for given in re.findall(r"`(env\.\S+): (\S[^`]*)`", page):
+        load_config(path=str(path), agent="SAC", overrides=["=".join(given)])
+
+
 def test_the_page_of_settings_is_that_of_the_code():
     assert settings_page.PAGE.read_text() == settings_page.page(), "run scripts/settings_page.py"
 
