@@ -197,8 +197,13 @@ def rows_of(times: dict[str, Times], entries: int, batch: int) -> list[dict[str,
     return rows
 
 
-def run(sizes: tuple[int, ...], rounds: int, device: torch.device) -> list[dict[str, object]]:
-    """Return the records of all sizes and batches."""
+def run(
+    sizes: tuple[int, ...],
+    rounds: int,
+    device: torch.device,
+    keep: Callable[[list[dict[str, object]]], None] = lambda rows: None,
+) -> list[dict[str, object]]:
+    """Return the records of all sizes and batches; `keep` gets those that there are, after each."""
     rows: list[dict[str, object]] = []
     for entries in sizes:
         priorities = torch.rand(entries, device=device) + 1e-3
@@ -208,6 +213,7 @@ def run(sizes: tuple[int, ...], rounds: int, device: torch.device) -> list[dict[
             for replay in replays:
                 works |= replay_works(replay, batch)
             rows += rows_of(measure(works, rounds, device), entries, batch)
+            keep(rows)
         del replays, works, replay
         release_memory(device)
     return rows
@@ -249,10 +255,14 @@ def main() -> None:
     )
     options = parser.parse_args()
     device = torch.device(options.device)
-    rows = run(ENTRIES[:2] if options.quick else ENTRIES, 15 if options.quick else 31, device)
-    show(rows, device)
-    if options.json:
-        write_json(options.json, {**record_head(device), "device": str(device), "rows": rows})
+    head = {**record_head(device), "device": str(device)} if options.json else {}
+
+    def keep(rows: list[dict[str, object]]) -> None:
+        if options.json:
+            write_json(options.json, {**head, "rows": rows})
+
+    sizes, rounds = (ENTRIES[:2], 15) if options.quick else (ENTRIES, 31)
+    show(run(sizes, rounds, device, keep), device)
 
 
 if __name__ == "__main__":

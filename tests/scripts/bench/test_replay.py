@@ -27,8 +27,11 @@ def test_the_structures_compared_draw_in_proportion(structure: str) -> None:
 
 
 def test_records_name_every_method_and_its_ratio() -> None:
-    rows = bench.run((25_000,), 1, torch.device("cpu"))
-    assert len(rows) == len(bench.BATCHES) * 7
+    kept: list[int] = []
+    cpu = torch.device("cpu")
+    rows = bench.run((25_000,), 1, cpu, lambda rows: kept.append(len(rows)))
+    assert kept == [7 * (i + 1) for i in range(len(bench.BATCHES))]
+    assert len(rows) == kept[-1]
     for row in rows:
         assert row["total_us"] == pytest.approx(row["sample_us"] + row["update_us"])
         base = next(
