@@ -21,7 +21,7 @@ LIBRARY = {
     "sb3_ppo.py": ("stable_baselines3", "an extra: pip install '.[adapters]'"),
     "benchmarl_mappo.py": (
         "benchmarl",
-        "it needs torchrl<0.12, so an environment of its own: docs/using.md",
+        "it needs torchrl<0.12, so an environment of its own: docs/other_libraries.md",
     ),
 }
 SAYS = {
