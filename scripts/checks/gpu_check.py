@@ -253,7 +253,8 @@ async def run(checks: Run, planned: Sequence[Sequence[Check]]) -> int:
     """Run the checks until they end or a signal comes; return the exit status."""
     work = asyncio.ensure_future(checks.all(planned))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
     await asyncio.wait([work])
     stopped = work.cancelled()
     if not stopped:

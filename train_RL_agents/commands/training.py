@@ -67,7 +67,13 @@ def start_in(output_dir: Path, configs: Sequence[TrainConfig], processes: Proces
     if processes.first:
         seeds = [config.seed for config in configs]
         multi_seed.write_sweep(output_dir, seeds, plain(configs[0]))
-    train_seeds(configs, output_dir, processes)
+    try:
+        train_seeds(configs, output_dir, processes)
+    except (ConfigError, CheckpointError):
+        folders = [multi_seed.seed_folder(output_dir, config.seed) for config in configs]
+        if processes.first and not any(folder.exists() for folder in folders):
+            (output_dir / multi_seed.SWEEP).unlink()  # nothing has begun that it would resume
+        raise
 
 
 def check_writable(folder: Path) -> None:

@@ -48,12 +48,13 @@ esac
 """
 
 
-def start(folder: Path, cwd: Path = ROOT, **variables: str) -> subprocess.Popen:
+def start(folder: Path, cwd: Path = ROOT, *before: str, **variables: str) -> subprocess.Popen:
     environ = {key: value for key, value in os.environ.items() if not key.startswith("CUDA")}
     return subprocess.Popen(
-        ["bash", str(SCRIPT), str(folder / "out")],
+        [*before, "bash", str(SCRIPT), str(folder / "out")],
         env={**environ, **variables},
         cwd=cwd,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # not nohup's of the tests
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -319,6 +320,17 @@ def test_a_signal_loses_nothing_that_was_checked(number, tmp_path, pretender):
     assert "bench_training" not in checks
     assert record_of(tmp_path)["complete"] is False
     assert not list(tmp_path.glob("gpu_check.*"))
+
+
+def test_nohup_keeps_it_from_a_hang_up(tmp_path, pretender):
+    slow = {"HANG": "gpu_bench.json", "HANG_S": "2", "TMPDIR": str(tmp_path)}
+    only = {"GPU_CHECK_ONLY": "bench train_DQN"}
+    process = start(tmp_path, ROOT, "nohup", PYTHON=pretender, **slow, **only)
+    wait_for(lambda: list(tmp_path.glob("gpu_check.*/bench.log")), process)
+    process.send_signal(signal.SIGHUP)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert checks_of(tmp_path)["train_DQN"] == "passed"
 
 
 def test_record_begins_with_the_machine(monkeypatch):

@@ -46,15 +46,18 @@ def test_the_holder_is_named_until_it_dies(tmp_path):
     assert os.listdir(folder) == []
 
 
-def test_no_empty_folder_is_left(tmp_path):
-    """Of a run that cannot begin; a folder that was there stays."""
+@pytest.mark.parametrize("seeds", [["0"], ["0", "1"]])
+def test_no_empty_folder_is_left(tmp_path, seeds):
+    """Of a run, or a sweep, that cannot begin; a folder that was there stays."""
     made, found = tmp_path / "made", tmp_path / "found"
     found.mkdir()
     for folder in (made, found):
-        arguments = train.parse(["--output", str(folder), *TINY, "algorithm.start=nowhere"])
+        given = ["--output", str(folder), *TINY, "algorithm.start=nowhere", "--seed", *seeds]
+        arguments = train.parse(given)
         with pytest.raises(CheckpointError, match=r"algorithm.start is 'nowhere'"):
             train.start(arguments, Processes())
     assert os.listdir(tmp_path) == ["found"]
+    assert os.listdir(found) == []
 
 
 def test_a_lock_removed_between_opening_and_locking_is_not_taken(tmp_path, monkeypatch):
