@@ -6,10 +6,12 @@ A `Row` is a `StageResult` for tasks of navigation, and a `ReturnResult` for any
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 from marinenav_env.envs.scenarios import Stage
@@ -42,6 +44,25 @@ class Row(Protocol):
     @staticmethod
     def headline(rows: Sequence[Any]) -> dict[str, Any]:
         """Return what is recorded of all rows together."""
+
+    @staticmethod
+    def standing(rows: Sequence[Any]) -> Standing:
+        """Return what the best policy of a run is chosen by."""
+
+
+class Standing(NamedTuple):
+    """How good a policy is in all rows together.
+
+    Attributes:
+        score: mean of the rows' scores.
+        error: its standard error; policies that differ by less are told apart by their time. 0
+            where nothing but the score counts.
+        time_s: mean travel time of successful episodes [s], infinite in a row without any.
+    """
+
+    score: float
+    error: float = 0.0
+    time_s: float = 0.0
 
 
 class Outcomes(NamedTuple):
@@ -95,6 +116,11 @@ class Result:
         """Share of successful episodes."""
         return self._share(self.outcomes.success)
 
+    @property
+    def mean_time_s(self) -> float | None:
+        """Mean travel time of the successful episodes [s]; None without any."""
+        return self._mean_of_successful(self.outcomes.time_s)
+
     def as_json(self) -> dict[str, Any]:
         """Return the numbers with the keys that other programs rely on."""
         episodes = len(self.outcomes.success)
@@ -105,7 +131,7 @@ class Result:
             "success_ci95": list(wilson_interval(successes, episodes)),
             "collision": self._share(self.outcomes.collision),
             "timeout": self._share(self.outcomes.timeout),
-            "mean_time_s": self._mean_of_successful(self.outcomes.time_s),
+            "mean_time_s": self.mean_time_s,
             "mean_energy": self._mean_of_successful(self.outcomes.energy),
             "safety": self.safety,
         }
@@ -144,6 +170,20 @@ class StageResult(Result):
         """Return the mean success, and means of a few safety numbers."""
         safety = {name: mean_safety(rows, name) for name in HEADLINE_SAFETY}
         return {"success": mean_score(rows), **safety}
+
+    @staticmethod
+    def standing(rows: Sequence[StageResult]) -> Standing:
+        """Return mean success, its standard error, and mean travel time.
+
+        The error is that of all episodes together, with one success and one failure more, so that
+        it is not 0 where all succeed (Laplace's rule of succession).
+        """
+        flags = torch.cat([row.outcomes.success for row in rows])
+        share = (int(flags.sum()) + 1) / (len(flags) + 2)
+        times = [row.mean_time_s for row in rows]
+        known = [time for time in times if time is not None]
+        time_s = sum(known) / len(known) if len(known) == len(times) else math.inf
+        return Standing(mean_score(rows), math.sqrt(share * (1 - share) / len(flags)), time_s)
 
     def as_json(self) -> dict[str, Any]:
         """Return the row with the keys that other programs rely on."""
@@ -253,6 +293,11 @@ class ReturnResult:
     def headline(rows: Sequence[ReturnResult]) -> dict[str, Any]:
         """Return the mean return."""
         return {"episode_return": mean_score(rows)}
+
+    @staticmethod
+    def standing(rows: Sequence[ReturnResult]) -> Standing:
+        """Return the mean return; nothing else counts."""
+        return Standing(mean_score(rows))
 
 
 def mean_score(rows: Sequence[Row]) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from marinenav_env.fields import Settings, setting
 from train_RL_agents.config.schema import UpdateConfig
+from train_RL_agents.evaluation.results import Standing
 
 
 class DivergedRunError(ArithmeticError):
@@ -50,6 +51,9 @@ class Counters(Settings):
         logged_updates: `updates` at the last log.
         best_success: best mean score of an evaluation so far: success, or return where a task has
             no success.
+        best_error: standard error of it.
+        kept_success: mean score of the policy kept as the best.
+        kept_time_s: mean travel time of that policy [s].
         elapsed_s: wall-clock time of the run [s].
         collecting_s: of that, time outside evaluations and saving [s].
         logged_collecting_s: `collecting_s` at the last log.
@@ -67,6 +71,9 @@ class Counters(Settings):
     logged_iteration: int = count()
     logged_updates: int = count()
     best_success: float = -math.inf
+    best_error: float = amount(low=0.0)
+    kept_success: float = -math.inf
+    kept_time_s: float = math.inf
     elapsed_s: float = amount(low=0.0)
     collecting_s: float = amount(low=0.0)
     logged_collecting_s: float = amount(low=0.0)
@@ -100,6 +107,27 @@ class Counters(Settings):
         due = int(self.update_debt)
         self.update_debt -= due
         return due
+
+    def becomes_best(self, standing: Standing) -> bool:
+        """Whether a policy is the best of the run so far; if so, it counts as kept.
+
+        The best is the quickest of those whose score is within one standard error of the highest
+        (as in the one-standard-error rule of Breiman et al. 1984, "Classification and Regression
+        Trees", sec. 3.4.3): so many episodes cannot tell them apart by success.
+        """
+        if standing.score > self.best_success:
+            self.best_success, self.best_error = standing.score, standing.error
+        least = self.best_success - self.best_error
+        quicker = standing.time_s < self.kept_time_s or self.kept_success < least
+        if standing.score < least or not quicker:
+            return False
+        self.kept_success, self.kept_time_s = standing.score, standing.time_s
+        return True
+
+    def forget_best(self) -> None:
+        """Count no policy as kept."""
+        for name in ("best_success", "best_error", "kept_success", "kept_time_s"):
+            setattr(self, name, getattr(Counters(), name))
 
     def close_interval(self, robot_steps: float, processes: int, coming: float) -> None:
         """Begin a new log interval.

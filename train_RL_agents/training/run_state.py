@@ -133,7 +133,7 @@ class RunState:
             self.counters.stored = 0.0
         self.learner.set_stages(self.stages())  # others, where the run is to be longer
         if not self.saved.go_back_to(state):
-            self.counters.best_success = Counters.best_success
+            self.counters.forget_best()
 
     def diverged(self, problems: list[str], remedy: str = OF_LEARNING) -> DivergedRunError:
         """Save the state beside the checkpoints; return the error that names it."""

@@ -8,7 +8,7 @@ import torch
 
 from marinenav_env.envs.checks import UNSTABLE
 from marinenav_env.files import write_json
-from train_RL_agents.evaluation.results import Row, mean_score, table_as_json
+from train_RL_agents.evaluation.results import Row, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
@@ -229,8 +229,7 @@ class TorchRLTrainer(RunState):
     def evaluate(self, evaluation: RunEvaluation) -> None:
         """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
         results = evaluation.periodic(self.receiver, self.counters)
-        if mean_score(results) > self.counters.best_success:
-            self.counters.best_success = mean_score(results)
+        if self.counters.becomes_best(results[0].standing(results)):
             table = table_as_json(results)
             self.saved.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 

@@ -47,6 +47,22 @@ def evaluated(policy, stages=(ALONE,), episodes=(20,), seed=7):
     return make.run(policy), make
 
 
+def row_of(success: list[bool], times: list[float]) -> StageResult:
+    flags, none = torch.tensor(success), torch.zeros(len(success))
+    outcomes = Outcomes(flags, ~flags, flags & False, torch.tensor(times), none, none)
+    return StageResult(outcomes, measured([vessel((0, 0), 0, 1)]), ALONE)
+
+
+def test_standing_by_hand():
+    quick, slow = row_of([True, True], [10.0, 20.0]), row_of([True, False], [30.0, 99.0])
+    standing = StageResult.standing([quick, slow])
+    # 3 of 4 succeed: (3 + 1) / (4 + 2) = 2/3, and sqrt(2/3 * 1/3 / 4)
+    assert standing == (0.75, pytest.approx(0.23570, abs=1e-5), 22.5)
+    all_succeed, none_does = StageResult.standing([quick]), row_of([False], [99.0])
+    assert all_succeed == (1.0, pytest.approx((3 / 4 * 1 / 4 / 2) ** 0.5), 15.0)
+    assert StageResult.standing([quick, none_does]).time_s == float("inf")
+
+
 def test_row_by_hand():
     success = torch.tensor([True, True, False, False])
     columns = {"reached": torch.zeros(1), "collided": torch.zeros(1), "energy": torch.zeros(1)}

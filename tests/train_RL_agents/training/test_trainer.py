@@ -9,6 +9,7 @@ from tests.host_reads import no_host_reads
 from tests.train_RL_agents.short_runs import StopAt, assert_same, every_decision, trainer
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation.results import StageResult, Standing
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
 from train_RL_agents.run import checkpoint
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
@@ -110,17 +111,9 @@ def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, devic
 
 
 def test_the_best_evaluation_is_kept(tmp_path, monkeypatch):
-    results = iter((0.5, 0.9, 0.3))
-    monkeypatch.setattr("train_RL_agents.training.trainer.mean_score", lambda _: success[0])
+    results = iter((Standing(0.5), Standing(0.9), Standing(0.3)))
+    monkeypatch.setattr(StageResult, "standing", staticmethod(lambda _: next(results)))
     run = trainer(tmp_path, "evaluation.interval_steps=200")
-    success = [0.0]
-    evaluate = run.evaluate
-
-    def evaluate_next(evaluation):
-        success[0] = next(results)
-        evaluate(evaluation)
-
-    run.evaluate = evaluate_next
     run.train()
     assert list(results) == []
     best = checkpoint.load(tmp_path / "checkpoints" / "best.pt")
