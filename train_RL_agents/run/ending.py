@@ -35,7 +35,10 @@ def failure_of_machine(error: Exception) -> str | None:
             "the episodes of evaluation"
         )
     if isinstance(error, OSError) and error.errno in FULL:
-        return f"the disk is full ({text}): make room, or lower checkpoint.keep"
+        return (
+            f"the disk is full ({text}): make room, lower checkpoint.keep or replay.capacity, or "
+            "leave the replay out of checkpoints with checkpoint.with_replay=false"
+        )
     return text if isinstance(error, OSError | ProcessLostError) else None
 
 
