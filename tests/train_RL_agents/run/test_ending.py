@@ -42,7 +42,7 @@ def ended_by(monkeypatch, folder, error):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (OSError(errno.ENOSPC, "No space left on device"), "disk is full .*: make room, .*with_replay"),
+        (OSError(errno.ENOSPC, "No space left on device"), "disk is full .*: make room, .*replay"),
         (OSError(errno.EIO, "Input/output error"), "Input/output error"),
         (MemoryError(), "the memory is full .*: lower worlds"),
         (torch.OutOfMemoryError("CUDA out of memory. Tried"), "the memory is full .CUDA out of"),
