@@ -180,10 +180,10 @@ class StageResult(Result):
         """
         flags = torch.cat([row.outcomes.success for row in rows])
         share = (int(flags.sum()) + 1) / (len(flags) + 2)
-        times = [row.mean_time_s for row in rows]
-        known = [time for time in times if time is not None]
-        time_s = sum(known) / len(known) if len(known) == len(times) else math.inf
-        return Standing(mean_score(rows), math.sqrt(share * (1 - share) / len(flags)), time_s)
+        error = math.sqrt(share * (1 - share) / len(flags))
+        times = (row.mean_time_s for row in rows)
+        time_s = sum(math.inf if time is None else time for time in times) / len(rows)
+        return Standing(mean_score(rows), error, time_s)
 
     def as_json(self) -> dict[str, Any]:
         """Return the row with the keys that other programs rely on."""
