@@ -31,7 +31,8 @@ from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.policies.load import policy_file, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
 from train_RL_agents.run.checkpoint import CheckpointError
-from train_RL_agents.run.provenance import ROOT, RUN, run_record_of
+from train_RL_agents.run.provenance import RUN, run_record_of
+from train_RL_agents.run.source import ROOT
 
 START = ("time", "commit", "versions", "device", "processes", "cpu_threads", "cpu_count")
 """What a policy's provenance takes over from a start of its run."""

@@ -21,7 +21,7 @@ from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.run.checkpoint import CheckpointError
-from train_RL_agents.run.provenance import source_commit
+from train_RL_agents.run.source import source_commit
 
 RECORDS = {
     "runs": ("FOLDER", "trainings, runs or sweeps over seeds,"),

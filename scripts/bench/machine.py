@@ -16,7 +16,7 @@ import torch
 
 from train_RL_agents.device.memory import return_freed_memory
 from train_RL_agents.device.precision import multiplies_bfloat16
-from train_RL_agents.run.provenance import ROOT, source_commit, versions
+from train_RL_agents.run.source import ROOT, source_commit, versions
 
 # float32 lanes of a multiprocessor by compute capability (CUDA C++ Programming Guide, throughput of
 # native arithmetic instructions); the others have 128.

@@ -43,7 +43,16 @@ from typing import Any
 
 from marinenav_env.files import write_atomically, write_json
 from scripts.bench import NO_MEMORY
-from scripts.checks.gpu_plan import ALWAYS, FIRST, LACKING, NEEDED, SANITIZERS, Check, groups
+from scripts.checks.gpu_plan import (
+    ALWAYS,
+    FIRST,
+    LACKING,
+    NEEDED,
+    SANITIZERS,
+    Check,
+    agents,
+    groups,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 530
@@ -80,8 +89,10 @@ def problem() -> str | None:
     return None
 
 
-def describe() -> tuple[dict[str, Any], str, list[str]]:
-    """Return what the record begins with, the GPU's architecture such as 9.0, and the agents.
+def describe() -> tuple[dict[str, Any], str]:
+    """Return what the record begins with and the GPU's architecture, such as 9.0.
+
+    Imports nothing that needs the operators, which may not be built yet.
 
     Raises:
         UnsuitableMachineError: the machine cannot run the checks.
@@ -92,10 +103,9 @@ def describe() -> tuple[dict[str, Any], str, list[str]]:
     import torch
 
     from scripts.bench.machine import record_head
-    from train_RL_agents.agents.registry import AGENTS
 
     architecture = ".".join(map(str, torch.cuda.get_device_capability()))
-    return record_head(torch.device("cuda")), architecture, list(AGENTS)
+    return record_head(torch.device("cuda")), architecture
 
 
 def find_sanitizer() -> str | None:
@@ -319,8 +329,8 @@ def main() -> int:
         limit_s = seconds_of(os.environ.get("GPU_CHECK_LIMIT_S") or str(LIMIT_S))
         folder.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
-            head, architecture, agents = child.submit(describe).result()
-        planned = groups(agents)
+            head, architecture = child.submit(describe).result()
+        planned = groups(agents())
         clear(folder, only, planned)
     except (OSError, UnsuitableMachineError) as error:
         print(f"gpu_check: error: {error}", file=sys.stderr)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 ALWAYS = {"operators"}
 """A check of some runs these as well."""
@@ -99,6 +103,23 @@ TURNS = (
     "--task cartpole --worlds 8192 65536 --resets natural --turns 1 16 64 --kernels --repeats 3"
     " --seconds 0.1"
 )
+
+
+def agents() -> list[str]:
+    """Return the names of the algorithms: those whose file is named after the agent it sets.
+
+    The registry would need the operators, which may not be built yet.
+    """
+    named = {
+        path: re.findall("^agent: (.+)$", path.read_text(), re.MULTILINE)
+        for path in sorted(CONFIGS.glob("*.yaml"))
+    }
+    return [
+        name
+        for path, names in named.items()
+        for name in names
+        if name.lower().replace("-", "_") == path.stem
+    ]
 
 
 def groups(agents: Sequence[str]) -> list[list[Check]]:

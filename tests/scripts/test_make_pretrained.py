@@ -10,7 +10,7 @@ from scripts import make_pretrained
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.policies.load import load_policy
-from train_RL_agents.run.provenance import ROOT
+from train_RL_agents.run.source import ROOT
 
 START = {
     "time": "2025-01-01T00:00:00+00:00",

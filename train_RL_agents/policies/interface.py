@@ -20,7 +20,7 @@ from marinenav_env.fields import plain
 from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.build import Policy
-from train_RL_agents.run.provenance import source_commit
+from train_RL_agents.run.source import source_commit
 
 SIMULATED_DECISIONS = 20
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
-import subprocess
 import sys
-import tempfile
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +14,13 @@ import torch
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import parse_json, read_parsed, set_aside, write_json
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.config.shipped import INSTALLED
 from train_RL_agents.metrics.writer import METRICS
 from train_RL_agents.run.checkpoint import CHECKPOINTS, saved_steps
+from train_RL_agents.run.source import device_name, source_commit, source_diff, versions
 
 EVALUATION = "evaluation.json"
 """The final table; a run that has it is complete."""
 RUN = "run.json"
-SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
-PLAIN = (
-    *("--binary", "--no-ext-diff", "--no-textconv", "--no-color"),
-    *("--src-prefix=a/", "--dst-prefix=b/"),
-)
-"""Options of `git diff` for a patch that can be applied, whatever the user has configured."""
-COMMIT_VARIABLE = "MARINENAV_COMMIT"
-PACKAGES = ("marinenav", "torchrl", "tensordict", "numpy")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def write_run_record(
@@ -109,35 +96,6 @@ def commit_of_run(checkpoint: Path) -> str | None:
     return record["starts"][-1]["commit"] if record else None
 
 
-def source_commit() -> str | None:
-    """Return the commit of this source tree.
-
-    Outside a repository that of the environment variable `MARINENAV_COMMIT`, for copies that travel
-    without their history, or None.
-    """
-    answer = _git("rev-parse", "HEAD")
-    return os.environ.get(COMMIT_VARIABLE) if answer is None else answer.strip()
-
-
-def source_diff() -> str | None:
-    """Return what to `git apply` to the commit for this source tree, new source files included.
-
-    None outside a repository. Bytes that are no UTF-8 are replaced.
-    """
-    listed = _git("ls-files", "-z", "--others", "--exclude-standard", "--", *SOURCES)
-    if listed is None:
-        return None
-    new = [name for name in listed.split("\0") if name]
-    with tempfile.TemporaryDirectory() as folder:
-        # A copy of the index, in which the new files are announced: git's own stays as it is.
-        index = Path(folder) / "index"
-        own = _git("rev-parse", "--path-format=absolute", "--git-path", "index")
-        if new and own is not None:
-            shutil.copy(own.strip(), index)
-            _git("add", "--intent-to-add", "--", *new, index=index)
-        return _git("diff", *PLAIN, "HEAD", index=index if index.exists() else None)
-
-
 def _start(device: torch.device, processes: int) -> dict[str, Any]:
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -151,41 +109,3 @@ def _start(device: torch.device, processes: int) -> dict[str, Any]:
         "cpu_count": os.cpu_count(),
         "platform": platform.platform(),
     }
-
-
-def device_name(device: torch.device) -> str:
-    """Return the device in words, for example ``cuda: NVIDIA H200``."""
-    if device.type == "cuda":
-        return f"cuda: {torch.cuda.get_device_name(device)}"
-    return f"cpu: {platform.processor() or platform.machine()}"
-
-
-def versions() -> dict[str, str | None]:
-    """Return versions of Python, CUDA and the packages that matter; None for what is not there."""
-    found = {
-        "python": platform.python_version(),
-        "cuda": torch.version.cuda,
-        "torch": torch.__version__,  # names the build too, as the installed package may not
-    }
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def _git(*arguments: str, index: Path | None = None) -> str | None:
-    """Return git's answer about this source tree, or None outside a repository."""
-    if INSTALLED:  # in an environment that may lie in another project's repository
-        return None
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(ROOT), *arguments],
-            env={**os.environ, **({"GIT_INDEX_FILE": str(index)} if index else {})},
-            capture_output=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return answer.stdout.decode(errors="replace")

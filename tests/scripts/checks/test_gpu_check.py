@@ -18,19 +18,19 @@ import torch
 
 from scripts.bench import NO_MEMORY
 from scripts.checks import gpu_check, gpu_plan
-from tests.conftest import ROOT, wait_for
+from tests.conftest import ROOT, run_python, wait_for
 from train_RL_agents.agents.registry import AGENTS
 
 SCRIPT = ROOT / "scripts" / "gpu_check.sh"
 AGENT_CHECKS = [f"train_{agent}" for agent in AGENTS]
 
 # Without torch, whose import would take most of the tests' time.
-BEGIN = f"""
+BEGIN = """
 import os, sys
 from scripts.checks import gpu_check
 def describe():
-    machine = {{"gpus": int(os.environ.get("GPUS", "1"))}}
-    return {{"machine": machine}}, "9.0", "{" ".join(AGENTS)}".split()
+    machine = {"gpus": int(os.environ.get("GPUS", "1"))}
+    return {"machine": machine}, "9.0"
 gpu_check.describe = describe
 if "LEAST_S" in os.environ:
     def groups(agents, plan=gpu_check.groups, least=int(os.environ["LEAST_S"])):
@@ -338,9 +338,27 @@ def test_record_begins_with_the_machine(monkeypatch):
     monkeypatch.setattr(gpu_check, "problem", lambda: None)
     monkeypatch.setattr("scripts.bench.machine.describe_machine", lambda device: machine)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
-    head, architecture, agents = gpu_check.describe()
+    head, architecture = gpu_check.describe()
     assert {"machine", "commit", "versions"} <= head.keys()
-    assert (architecture, agents) == ("9.0", list(AGENTS))
+    assert architecture == "9.0"
+
+
+NOT_BUILT = """
+import sys
+import torch
+from scripts.checks import gpu_check, gpu_plan
+
+sys.modules["marinenav_env.kernel.ops"] = None
+gpu_check.problem = lambda: None
+torch.cuda.get_device_capability = lambda: (9, 0)
+torch.device = lambda name: torch.empty(0).device
+print(gpu_check.describe()[1], *gpu_plan.agents())
+"""
+
+
+def test_describes_a_machine_before_the_operators_are_built():
+    """It builds them, and once ended here on a clean machine with a GPU."""
+    assert run_python(ROOT, "-c", NOT_BUILT).split() == ["9.0", *sorted(AGENTS)]
 
 
 def test_results_of_an_earlier_run_go_first(tmp_path, pretender):

@@ -18,7 +18,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.policies.formats import FORMATS, OPSET
 from train_RL_agents.policies.interface import acting_network, call_inputs
 from train_RL_agents.policies.load import load_policy
-from train_RL_agents.run.provenance import source_commit
+from train_RL_agents.run.source import source_commit
 
 # torch advises against TorchScript, which deployed planners load, and its ONNX exporter.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -27,7 +27,7 @@ from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.report.playback import episodes_of
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
 from train_RL_agents.evaluation.score import V1
-from train_RL_agents.run.provenance import device_name, source_commit, source_diff, versions
+from train_RL_agents.run.source import device_name, source_commit, source_diff, versions
 
 PAGE = "index.html"
 PLAYBACK = """\

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from train_RL_agents.run import provenance
+from train_RL_agents.run import source
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def repository(tmp_path, monkeypatch):
     """A repository with one file, which the record takes for the project's."""
     folder = tmp_path / "repository"
     folder.mkdir()
-    monkeypatch.setattr(provenance, "ROOT", folder)
+    monkeypatch.setattr(source, "ROOT", folder)
     for name in ("GIT_AUTHOR", "GIT_COMMITTER"):
         monkeypatch.setenv(f"{name}_NAME", "somebody")
         monkeypatch.setenv(f"{name}_EMAIL", "somebody@example.org")
@@ -31,8 +31,8 @@ def git(folder, *arguments, **options):
 
 
 def test_an_unchanged_tree_has_an_empty_diff(repository):
-    assert provenance.source_diff() == ""
-    assert provenance.source_commit() == git(repository, "rev-parse", "HEAD").strip()
+    assert source.source_diff() == ""
+    assert source.source_commit() == git(repository, "rev-parse", "HEAD").strip()
 
 
 def test_the_diff_brings_back_changed_and_new_sources(repository, tmp_path):
@@ -42,7 +42,7 @@ def test_the_diff_brings_back_changed_and_new_sources(repository, tmp_path):
     (repository / "agents" / "new.py").write_text("c = 4\n")
     (repository / "results.bin").write_bytes(b"\0" * 10)
     before = git(repository, "status", "--porcelain")
-    diff = provenance.source_diff()
+    diff = source.source_diff()
     assert git(repository, "status", "--porcelain") == before
 
     other = tmp_path / "other"
@@ -56,13 +56,13 @@ def test_the_diff_brings_back_changed_and_new_sources(repository, tmp_path):
 
 def test_bytes_that_are_no_text_do_no_harm(repository):
     (repository / "old.py").write_bytes(b"a = 1  # \xe9\n")
-    assert "+a = 1" in provenance.source_diff()
+    assert "+a = 1" in source.source_diff()
 
 
 def test_outside_a_repository_the_environment_may_name_the_commit(tmp_path, monkeypatch):
-    monkeypatch.delenv(provenance.COMMIT_VARIABLE, raising=False)
-    monkeypatch.setattr(provenance, "ROOT", tmp_path)
-    assert provenance.source_diff() is None
-    assert provenance.source_commit() is None
-    monkeypatch.setenv(provenance.COMMIT_VARIABLE, "1234abcd")
-    assert provenance.source_commit() == "1234abcd"
+    monkeypatch.delenv(source.COMMIT_VARIABLE, raising=False)
+    monkeypatch.setattr(source, "ROOT", tmp_path)
+    assert source.source_diff() is None
+    assert source.source_commit() is None
+    monkeypatch.setenv(source.COMMIT_VARIABLE, "1234abcd")
+    assert source.source_commit() == "1234abcd"
