@@ -57,6 +57,10 @@ DEFAULT_CUDA_ARCH_LIST = "8.0;9.0+PTX"
 # No contraction into fused multiply-adds on either device, so that one source gives one result.
 NVCC_FLAGS = ["-O3", "-fmad=false", "--expt-relaxed-constexpr", "-Xcompiler=-ffp-contract=off"]
 
+# A compiler without a shared libstdc++ links its own into the library. Where that one is of another
+# version than torch's, and symbols of both mix, streams print no numbers or end the program.
+OWN_LIBRARY_ONLY = ["-Wl,--exclude-libs,libstdc++.a"] if sys.platform == "linux" else []
+
 # Run in a process of its own: a process can load the operators only once.
 LIST_OPERATORS = """
 import sys, torch
@@ -213,7 +217,7 @@ def make_extension(toolkit: Toolkit | None) -> Extension:
         [str(path) for path in files if path.suffix in suffixes],
         include_dirs=[str(ROOT / SOURCES), *([str(toolkit.include)] if toolkit else [])],
         extra_compile_args={"nvcc": NVCC_FLAGS},  # the command knows those of the C++ compiler
-        extra_link_args=["-fopenmp"],
+        extra_link_args=["-fopenmp", *OWN_LIBRARY_ONLY],
         py_limited_api=True,
     )
 

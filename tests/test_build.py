@@ -157,6 +157,8 @@ inline int register_for(const char* device) {
 }
 """,
     "ops.cpp": """
+#include <sstream>
+#include <string>
 #include "registry.h"
 int define() {
   Library* library;
@@ -165,11 +167,13 @@ int define() {
 }
 const int defined = define(), on_cpu = register_for("CPU");
 extern "C" int vectors() {
+  std::ostringstream out;
 #ifdef __AVX2__
-  return 3;
+  out << 3;
 #else
-  return 2;
+  out << 2;
 #endif
+  return std::stoi(out.str());
 }
 """,
     "ops_cuda.cu": """
@@ -217,7 +221,11 @@ def cuda_of_stubs(root: Path) -> Path:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names two architectures of x86-64")
 def test_a_changed_variable_takes_effect_without_ninja(tmp_path):
-    """On flags and on the half for CUDA; the record, too, is of what was built last."""
+    """On flags and on the half for CUDA; the record, too, is of what was built last.
+
+    The C++ library is linked in, as by a compiler without a shared one: it must not mix with
+    torch's, which once left the operators' streams without numbers, or crashed them.
+    """
     shutil.copy(ROOT / "setup.py", tmp_path)
     for folder in setup.SHIPPED:
         (tmp_path / folder).symlink_to(ROOT / folder)
@@ -233,6 +241,9 @@ def test_a_changed_variable_takes_effect_without_ninja(tmp_path):
     toolkit = cuda_of_stubs(tmp_path / "toolkit")
     environ = {**os.environ, "PATH": str(programs), "CUDA_HOME": str(toolkit)}
     environ["LD_LIBRARY_PATH"] = str(toolkit / "lib64")
+    archive = subprocess.check_output(["g++", "-print-file-name=libstdc++.a"], text=True)
+    if Path(archive.strip()).is_absolute():
+        environ["LDFLAGS"] = "-static-libstdc++"
     assert shutil.which("ninja", path=environ["PATH"]) is None
     for variable, architecture, held in (
         ("NO_CUDA", "x86-64-v2", "CPU 2"),
