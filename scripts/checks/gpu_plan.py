@@ -111,7 +111,7 @@ def agents() -> list[str]:
     The registry would need the operators, which may not be built yet.
     """
     named = {
-        path: re.findall("^agent: (.+)$", path.read_text(), re.MULTILINE)
+        path: re.findall(r"^agent: *([\w-]+)", path.read_text(), re.MULTILINE)
         for path in sorted(CONFIGS.glob("*.yaml"))
     }
     return [
@@ -122,7 +122,7 @@ def agents() -> list[str]:
     ]
 
 
-def groups(agents: Sequence[str]) -> list[list[Check]]:
+def groups(names: Sequence[str]) -> list[list[Check]]:
     """Return the checks, in groups that run side by side; those that measure are alone.
 
     What tells most comes first: the time may end before the last.
@@ -153,7 +153,7 @@ def groups(agents: Sequence[str]) -> list[list[Check]]:
         [
             *(
                 Check(f"train_{agent}", 75, TRAIN % (agent, agent) + OWN.get(agent, ""))
-                for agent in agents
+                for agent in names
             ),
             Check("life", 75, f"{lives} life --device cuda"),
             Check("learns", 75, f"{lives} learns --device cuda"),

@@ -15,6 +15,8 @@ from train_RL_agents.policies.load import read_policy
 from train_RL_agents.policies.pretrained import NETWORKS
 from train_RL_agents.run.checkpoint import CheckpointError
 
+PLACEHOLDER = "RUN"
+"""What presets that go on from a run have in place of it."""
 IN_WEIGHTS = {"algorithm.ego_magnitude", "algorithm.object_magnitude"}
 """Settings of which the networks keep what they lead to: a list may say what null means."""
 
@@ -31,6 +33,11 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
         ConfigError: it has other networks, or too few; says in what they differ.
     """
     path = config.algorithm.start
+    if path == PLACEHOLDER:
+        raise ConfigError(
+            f"algorithm.start is {path!r}, where the preset leaves room for the run to go on from: "
+            "give algorithm.start=FOLDER, or a policy of pretrained/"
+        )
     if path.startswith(PREFIX):
         raise ConfigError(f"algorithm.start is {path!r}, which has no networks: name a policy")
     try:

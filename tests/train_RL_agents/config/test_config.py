@@ -75,14 +75,19 @@ def test_every_preset_goes_with_every_agent(preset, agent):
     assert config.agent == agent
 
 
-@pytest.mark.parametrize("preset", ["rules_gpu", "rules_gpu_finish"])
-def test_the_rules_on_a_gpu_have_the_sizes_of_the_preset_for_it(preset):
-    sizes, rules = (
-        yaml.safe_load((CONFIGS / f"{name}.yaml").read_text()) for name in ("gpu", preset)
+def test_the_rules_on_a_gpu_have_the_sizes_of_the_preset_for_it():
+    sizes, rules, finish = (
+        yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())
+        for name in ("gpu", "rules_gpu", "rules_gpu_finish")
     )
-    for key in ("worlds", "replay", "log", "checkpoint"):
-        assert rules[key] == sizes[key]
-    assert rules["updates"]["batch_size"] == sizes["updates"]["batch_size"]
+    assert rules == sizes | {"preset": "rules_ac_iqn", "total_steps": 100_000_000}
+    assert finish == sizes | {
+        "preset": "rules_finish",
+        "total_steps": 30_000_000,
+        "env": {"reward": {"colregs": -2.5}},
+        "updates": {"batch_size": sizes["updates"]["batch_size"], "rate_factor": 2.0},
+        "evaluation": {"interval_steps": 10_000_000, "episodes": [60]},
+    }
 
 
 @pytest.mark.parametrize("task", TASKS)

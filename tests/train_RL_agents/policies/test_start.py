@@ -11,10 +11,11 @@ from train_RL_agents import train
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
+from train_RL_agents.config.files import preset_settings, presets
 from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
-from train_RL_agents.policies.start import begin_with
+from train_RL_agents.policies.start import PLACEHOLDER, begin_with
 from train_RL_agents.run.checkpoint import CheckpointError
 
 ALONE = [name for name, agent in AGENTS.items() if agent.on_policy or agent.imitates]
@@ -122,8 +123,14 @@ def test_networks_that_do_not_fit_are_named(tmp_path):
 
 def test_a_start_that_is_missing_is_named_with_its_setting(tmp_path, refused):
     arguments = ["--preset", "rules_finish", "--output", str(tmp_path / "run")]
-    message = "algorithm.start is 'RUN': no checkpoint 'RUN': check the name"
-    refused(train.main, arguments, message)
+    refused(train.main, arguments, "algorithm.start is 'RUN', where the preset leaves room for")
+    message = "algorithm.start is 'runs/none': no checkpoint 'runs/none': check the name"
+    refused(train.main, [*arguments, "algorithm.start=runs/none"], message)
+
+
+def test_presets_that_go_on_leave_room_for_a_run():
+    begun_by = [preset_settings(name).get("algorithm", {}).get("start") for name in presets()]
+    assert set(begun_by) == {None, PLACEHOLDER}
 
 
 def test_other_networks_are_refused(tmp_path):
