@@ -30,6 +30,7 @@ from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.policies.load import policy_file, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
+from train_RL_agents.policies.start import PLACEHOLDER
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.provenance import RUN, run_record_of
 from train_RL_agents.run.source import ROOT
@@ -217,11 +218,11 @@ def without_place(name: str) -> str:
 def without_places(config: TrainConfig) -> TrainConfig:
     """Return a run's settings without what only the machine it ran on knows.
 
-    Nor do they begin with a policy of that machine, so that others can train by them.
+    A policy of that machine, which they begin with, is one that whoever trains by them has to name.
     """
     settings: Any = config.algorithm
     start = without_place(settings.start)
-    places = {"start": start if start.startswith("pretrained/") else ""}
+    places = {"start": start if not start or start.startswith("pretrained/") else PLACEHOLDER}
     if hasattr(settings, "teacher"):
         places["teacher"] = without_place(settings.teacher)
     return dataclasses.replace(config, algorithm=dataclasses.replace(settings, **places))

@@ -60,7 +60,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="missing folders are made; left out: "
         + " or ".join(f"policy{form.suffix}" for form in FORMATS.values())
         + " inside a folder given as --checkpoint, and beside a file, under its name; in the "
-        "present folder for a shipped policy",
+        "present folder for a policy that comes with an installation",
     )
     parser.add_argument(
         "--shield",

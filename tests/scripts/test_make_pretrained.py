@@ -124,7 +124,8 @@ def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
 
 def test_places_of_files_are_left_out():
     shipped = "pretrained/ddpg"
-    for start, kept in (("/home/me/runs/a", ""), ("a.pt", ""), (f"{ROOT}/{shipped}", shipped)):
+    starts = {"/home/me/runs/a": "RUN", "a.pt": "RUN", f"{ROOT}/{shipped}": shipped, "": ""}
+    for start, kept in starts.items():
         config = config_from_plain({"agent": "PPO", "algorithm": {"start": start}})
         assert make_pretrained.without_places(config).algorithm.start == kept
     command = ["train.py", "algorithm.start=/home/me/runs/a", f"x={ROOT}/configs/a.yaml", "b=1/c=2"]

@@ -12,6 +12,7 @@ from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.evaluation.baselines.registry import PREFIX, Actor, Baseline
+from train_RL_agents.policies.formats import FORMATS
 from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
 from train_RL_agents.policies.published import READERS, read_network, read_weights
 from train_RL_agents.policies.torchscript import is_torchscript, open_network, read_deployed
@@ -66,6 +67,11 @@ def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
 def _read(path: Path, device: torch.device) -> Policy:
     if is_pretrained(path):
         return read_pretrained(path.parent, device)
+    if path.suffix == FORMATS["onnx"].suffix:
+        raise CheckpointError(
+            f"{path} is an ONNX file, which a vessel takes and this program does not: give the "
+            "checkpoint, or an export with --format torchscript"
+        )
     if path.suffix in READERS:
         return read_weights(path, device)
     if is_torchscript(path):

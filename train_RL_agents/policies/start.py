@@ -47,8 +47,8 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     state, weights = agent.state_dict(), agent.taken_over(start.agent, whole=start.whole)
     if weights is None:
         raise ConfigError(
-            f"algorithm.start is {path!r}, the {start.agent.name} of which {agent.name} cannot "
-            f"begin with: give {what_would_do(agent)}, and no export"
+            f"algorithm.start is {path!r}, {of_what(start.agent, agent)}: give "
+            f"{what_would_do(agent)}, and no export"
         )
     names = agent.network_settings
     theirs, own = settings_of(start.config, names), settings_of(config, names)
@@ -66,6 +66,13 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
             f"{settings or 'with the same observation and magnitudes'}, or another policy"
         )
     agent.load_state_dict(weights, strict=False)
+
+
+def of_what(start: Agent, agent: Agent) -> str:
+    """Return what a policy holds that an agent cannot begin with, for a message."""
+    if type(start) is type(agent):
+        return "where only the network that acts is left of the agent"
+    return f"the {start.name} of which {agent.name} cannot begin with"
 
 
 def what_would_do(agent: Agent) -> str:
