@@ -78,7 +78,10 @@ def problem() -> str | None:
     except ImportError as error:
         return f"torch cannot be imported ({error}): install a CUDA build, or set PYTHONPATH"
     if torch.version.cuda is None:
-        return f"torch {torch.__version__} is built without CUDA: install a CUDA build of it"
+        return (
+            f"torch {torch.__version__} is built without CUDA: on a machine with an NVIDIA GPU "
+            "install a CUDA build of it (docs/scaling.md, Drivers and toolkits)"
+        )
     if not torch.cuda.is_available():
         return "torch finds no CUDA device: run this on a machine with an NVIDIA GPU and its driver"
     for name in NEEDED[1:]:
@@ -327,9 +330,9 @@ def main() -> int:
     os.environ["PYTHONPATH"] = absolute(os.environ.get("PYTHONPATH", ""))
     try:
         limit_s = seconds_of(os.environ.get("GPU_CHECK_LIMIT_S") or str(LIMIT_S))
-        folder.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
             head, architecture = child.submit(describe).result()
+        folder.mkdir(parents=True, exist_ok=True)
         planned = groups(agents())
         clear(folder, only, planned)
     except (OSError, UnsuitableMachineError) as error:
