@@ -110,14 +110,10 @@ def agents() -> list[str]:
 
     The registry would need the operators, which may not be built yet.
     """
-    named = {
-        path: re.findall(r"^agent: *([\w-]+)", path.read_text(), re.MULTILINE)
-        for path in sorted(CONFIGS.glob("*.yaml"))
-    }
     return [
         name
-        for path, names in named.items()
-        for name in names
+        for path in sorted(CONFIGS.glob("*.yaml"))
+        for name in re.findall(r"^agent: *([\w-]+)", path.read_text(), re.MULTILINE)
         if name.lower().replace("-", "_") == path.stem
     ]
 

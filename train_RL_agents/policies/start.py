@@ -16,7 +16,7 @@ from train_RL_agents.policies.pretrained import NETWORKS
 from train_RL_agents.run.checkpoint import CheckpointError
 
 PLACEHOLDER = "RUN"
-"""What presets that go on from a run have in place of it."""
+"""Stands in presets and shipped settings for the run that they go on from."""
 IN_WEIGHTS = {"algorithm.ego_magnitude", "algorithm.object_magnitude"}
 """Settings of which the networks keep what they lead to: a list may say what null means."""
 
@@ -35,7 +35,7 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     path = config.algorithm.start
     if path == PLACEHOLDER:
         raise ConfigError(
-            f"algorithm.start is {path!r}, where the preset leaves room for the run to go on from: "
+            f"algorithm.start is {path!r}, which stands for the run that these settings go on from: "
             "give algorithm.start=FOLDER, or a policy of pretrained/"
         )
     if path.startswith(PREFIX):

@@ -123,7 +123,7 @@ def test_networks_that_do_not_fit_are_named(tmp_path):
 
 def test_a_start_that_is_missing_is_named_with_its_setting(tmp_path, refused):
     arguments = ["--preset", "rules_finish", "--output", str(tmp_path / "run")]
-    refused(train.main, arguments, "algorithm.start is 'RUN', where the preset leaves room for")
+    refused(train.main, arguments, "algorithm.start is 'RUN', which stands for the run")
     message = "algorithm.start is 'runs/none': no checkpoint 'runs/none': check the name"
     refused(train.main, [*arguments, "algorithm.start=runs/none"], message)
 
