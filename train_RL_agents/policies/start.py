@@ -35,8 +35,8 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     path = config.algorithm.start
     if path == PLACEHOLDER:
         raise ConfigError(
-            f"algorithm.start is {path!r}, which stands for the run that these settings go on from: "
-            "give algorithm.start=FOLDER, or a policy of pretrained/"
+            f"algorithm.start is {path!r}, which stands for the run that these settings go on "
+            "from: give algorithm.start=FOLDER, or a policy of pretrained/"
         )
     if path.startswith(PREFIX):
         raise ConfigError(f"algorithm.start is {path!r}, which has no networks: name a policy")
