@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from scripts.bench import machine
-from scripts.bench.machine import Laps, Memory, timed
+from scripts.bench.machine import Laps, Memory, release_memory, timed
+from train_RL_agents.device.memory import keep_freed_memory
 
 CPU = torch.device("cpu")
 
@@ -63,6 +64,9 @@ def test_a_field_that_a_driver_does_not_know_costs_no_other(old, tmp_path, monke
 
 
 def test_memory_sees_growth():
+    assert keep_freed_memory()  # as in a worker where a training ran before
+    torch.ones(2**26)
+    release_memory(CPU)
     before = Memory.now(CPU)
     kept = torch.ones(2**25)
     assert Memory.now(CPU).growth_since(before) >= 0.5 * kept.nbytes
