@@ -16,6 +16,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 FRONT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 BESIDE = [ROOT / "docs" / "benchmarks" / "README.md", ROOT / "pretrained" / "README.md"]
+WRITTEN = [
+    page for page in (*FRONT, ROOT / "CHANGELOG.md", *BESIDE, *PAGES) if page.name != "settings.md"
+]
+NOT_PROSE = re.compile(r"^ *```.*?^ *```|^ *\|.*?$", re.MULTILINE | re.DOTALL)
+NOT_BROKEN = re.compile(r"`[^`\n]+`")
 ROW = re.compile(r"^\| `([a-z]+\.[a-z_]+)` \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)")
 TRAINING = re.compile(r"train_RL_agents/train\.py((?:[^\n\\]|\\\n)*)")
@@ -88,6 +93,14 @@ def test_every_direct_dependency_is_justified():
 def test_the_index_lists_every_page():
     listed = LINK.findall((ROOT / "docs" / "index.md").read_text())
     assert {page.name for page in PAGES} - {name for name, _ in listed} == {"index.md"}
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_prose_is_broken_at_a_hundred_columns(page):
+    """So that a change shows what it changed. Tables and code are as long as they are."""
+    prose = NOT_PROSE.sub("", page.read_text()).splitlines()
+    assert len(prose) > 10
+    assert [line for line in prose if len(NOT_BROKEN.sub("`", line)) > 100] == []
 
 
 def trainings() -> list[tuple[str, str]]:
