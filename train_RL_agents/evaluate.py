@@ -19,6 +19,7 @@ from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, s
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
+from train_RL_agents.evaluation.ensemble import ENSEMBLE
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.source import source_commit
@@ -43,8 +44,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="PATH",
         help="evaluate these policies: a run's folder, a checkpoint, a folder of pretrained/, an "
-        "exported or published TorchScript file, published weights (.npz, .pth), or a classical "
-        "controller: " + ", ".join(PREFIX + name for name in BASELINES),
+        "exported or published TorchScript file, published weights (.npz, .pth); a classical "
+        f"controller: {', '.join(PREFIX + name for name in BASELINES)}; or the mean of several "
+        f"policies' actions: {ENSEMBLE}PATH,PATH",
     )
     parser.add_argument(
         "--episodes",

@@ -18,12 +18,11 @@ from marinenav_env.kernel import ops
 from marinenav_env.stepper import Stepper
 from scripts.bench.case import Case
 from scripts.bench.machine import timed
-from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.device.cuda_graphs import CapturedStep
-from train_RL_agents.evaluation.baselines.registry import Baseline, check_hull
+from train_RL_agents.evaluation.baselines.registry import Actor, check_hull
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 
@@ -94,7 +93,7 @@ def chooser_of(case: Case) -> Chooser | None:
     return Chooser(agent.discrete, config.stack_k, act)
 
 
-def check_vessel(case: Case, agent: Agent | Baseline, own: TaskConfig) -> None:
+def check_vessel(case: Case, agent: Actor, own: TaskConfig) -> None:
     """Check that the vessels of a case are those that a policy's actions are for.
 
     Args:

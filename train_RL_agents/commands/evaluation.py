@@ -15,7 +15,7 @@ from train_RL_agents.commands.options import read_shield, with_world_options
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.against import compare, print_comparison
-from train_RL_agents.evaluation.baselines.registry import PREFIX, Actor, check_hull
+from train_RL_agents.evaluation.baselines.registry import Actor, check_hull
 from train_RL_agents.evaluation.episodes import Evaluation, Policy
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.report.evaluated import Evaluated
@@ -24,7 +24,7 @@ from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, 
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.progress import bar
-from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.policies.load import NAMED, load_policy, read_policy
 from train_RL_agents.policies.shield.acting import (
     ShieldedPolicy,
     describe_report,
@@ -197,7 +197,7 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[Actor, TrainConfig,
     device = choose_device(arguments.device)
     origin: dict[str, Any] = {}
     agent: Actor
-    if path.startswith(PREFIX):
+    if path.startswith(NAMED):
         agent, config = load_policy(path, device)
     else:
         agent, config, origin, _ = read_policy(path, device)

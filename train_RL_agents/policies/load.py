@@ -12,12 +12,16 @@ from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.evaluation.baselines.registry import PREFIX, Actor, Baseline
+from train_RL_agents.evaluation.ensemble import ENSEMBLE, Ensemble
 from train_RL_agents.policies.formats import FORMATS
 from train_RL_agents.policies.pretrained import WEIGHTS, is_pretrained, read_pretrained
 from train_RL_agents.policies.published import READERS, read_network, read_weights
 from train_RL_agents.policies.torchscript import is_torchscript, open_network, read_deployed
 from train_RL_agents.run.checkpoint import BEST, FOREIGN, CheckpointError, load, newest
 from train_RL_agents.run.provenance import commit_of_run
+
+NAMED = (PREFIX, ENSEMBLE)
+"""What no single file holds begins with one of these."""
 
 
 def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[Actor, TrainConfig]:
@@ -27,17 +31,21 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
         path: a run's folder (its best checkpoint by evaluation, else its newest), a checkpoint, a
             folder of ``pretrained/`` (from any folder: where there is no such path, the shipped one
             is taken), an exported or published TorchScript file, or published weights as ``.npz``
-            or ``.pth``; or ``baseline:NAME``, a classical controller.
+            or ``.pth``; or ``baseline:NAME``, a classical controller; or ``mean:PATH,PATH``, such
+            policies that act by the mean of their actions.
         device: where it acts.
 
     Returns:
         An agent whose `act` is the policy, and the settings of its training; for published weights
-        and baselines the defaults.
+        and baselines the defaults, for an ensemble those of its first member.
 
     Raises:
         CheckpointError: the file is missing, damaged, or holds no policy known here.
-        ConfigError: there is no baseline of that name.
+        ConfigError: there is no baseline of that name; or the members of an ensemble are too few,
+            have discrete actions, or are of several tasks.
     """
+    if str(path).startswith(ENSEMBLE):
+        return _read_ensemble(str(path), device)
     if str(path).startswith(PREFIX):
         return Baseline(str(path).removeprefix(PREFIX), device), TrainConfig()
     policy = read_policy(path, device)
@@ -62,6 +70,23 @@ def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
                 "run has diverged"
             )
     return policy
+
+
+def _read_ensemble(named: str, device: torch.device | str) -> tuple[Ensemble, TrainConfig]:
+    """Load the members of an ensemble; arguments and errors as `load_policy`."""
+    paths = [path for path in named.removeprefix(ENSEMBLE).split(",") if path]
+    if len(paths) < 2:
+        raise ConfigError(f"{named!r} names fewer than two policies: part them by commas")
+    members = [read_policy(path, device) for path in paths]
+    first = members[0].config
+    for path, member in zip(paths, members, strict=True):
+        if (member.config.task, member.config.stack_k) != (first.task, first.stack_k):
+            raise ConfigError(
+                f"{named!r}: {path} is of task {member.config.task!r} with stack_k "
+                f"{member.config.stack_k}, {paths[0]} of {first.task!r} with {first.stack_k}; give "
+                "policies that observe the same"
+            )
+    return Ensemble([member.agent for member in members]), first
 
 
 def _read(path: Path, device: torch.device) -> Policy:

@@ -10,8 +10,7 @@ from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.actor_critic import LoneActor
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.evaluation.baselines.registry import PREFIX
-from train_RL_agents.policies.load import read_policy
+from train_RL_agents.policies.load import NAMED, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -38,8 +37,8 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
             f"algorithm.start is {path!r}, which stands for the run that these settings go on "
             "from: give algorithm.start=FOLDER, or a policy of pretrained/"
         )
-    if path.startswith(PREFIX):
-        raise ConfigError(f"algorithm.start is {path!r}, which has no networks: name a policy")
+    if path.startswith(NAMED):
+        raise ConfigError(f"algorithm.start is {path!r}, which has no one network: name a policy")
     try:
         start = read_policy(path)
     except CheckpointError as error:

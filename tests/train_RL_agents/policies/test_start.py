@@ -142,5 +142,5 @@ def test_other_networks_are_refused(tmp_path):
     rainbow = save_policy(tmp_path / "rainbow.pt", "Rainbow")
     with pytest.raises(ConfigError, match=r"give its settings, algorithm.v_min=\S+, or"):
         begun("Rainbow", rainbow, algorithm={"v_min": -99.0})
-    with pytest.raises(ConfigError, match=r"'baseline:orca', which has no networks"):
+    with pytest.raises(ConfigError, match=r"'baseline:orca', which has no one network"):
         begun("SAC", "baseline:orca")

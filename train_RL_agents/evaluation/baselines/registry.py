@@ -16,6 +16,7 @@ from train_RL_agents.agents.base import Agent
 from train_RL_agents.evaluation.baselines import apf, kuwata, orca, sbmpc
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.baselines.vessel import HULL
+from train_RL_agents.evaluation.ensemble import Ensemble
 
 BASELINES: dict[str, Callable[[Observation], Tensor]] = {
     "goal-straight": goal_straight,
@@ -89,7 +90,7 @@ class Baseline:
             raise ConfigError(f"{name} is {value!r}: a baseline has no such setting; leave it out")
 
 
-Actor = Agent | Baseline
+Actor = Agent | Baseline | Ensemble
 """What an evaluation can evaluate."""
 
 
