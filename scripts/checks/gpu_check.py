@@ -332,9 +332,9 @@ def main() -> int:
         limit_s = seconds_of(os.environ.get("GPU_CHECK_LIMIT_S") or str(LIMIT_S))
         with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
             head, architecture = child.submit(describe).result()
-        folder.mkdir(parents=True, exist_ok=True)
         planned = groups(agents())
         clear(folder, only, planned)
+        folder.mkdir(parents=True, exist_ok=True)
     except (OSError, UnsuitableMachineError) as error:
         print(f"gpu_check: error: {error}", file=sys.stderr)
         return 2

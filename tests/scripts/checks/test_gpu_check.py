@@ -202,9 +202,11 @@ def test_a_choice_of_checks(tmp_path, pretender):
     assert again.returncode == 2
     assert "name another folder" in again.stderr
     assert record_of(tmp_path) == before
+    shutil.rmtree(tmp_path / "out")
     misspelled = run(tmp_path, PYTHON=pretender, GPU_CHECK_ONLY="bench train_sac")
     assert misspelled.returncode == 2
     assert "GPU_CHECK_ONLY names train_sac: give some of build tests_simulator" in misspelled.stderr
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.skipif(
