@@ -54,6 +54,11 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
 
 def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
     """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
+    if str(path).startswith(NAMED):
+        raise CheckpointError(
+            f"{path} is no single network: give a policy that is, or let one learn what it does "
+            f"(train.py --preset distil algorithm.teacher={path})"
+        )
     path = policy_file(find_shipped(Path(path)))
     try:
         policy = _read(path, torch.device(device))

@@ -6,6 +6,7 @@ import torch
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
 from tests.train_RL_agents.policy_samples import recorded_observation, save_policy, table_of
+from train_RL_agents import export
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.files import load_config
 from train_RL_agents.policies.load import load_policy, read_policy
@@ -72,6 +73,13 @@ def test_who_is_not_among_them(tmp_path, names, settings, message):
     paths += [save_policy(tmp_path / f"{name}.pt", name, **settings) for name in names[1:]]
     with pytest.raises(ConfigError, match=message):
         load_policy(named(paths))
+
+
+def test_it_is_not_exported(capsys):
+    assert export.main(["--checkpoint", NAMED, "--format", "onnx"]) != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "is no single network: give a policy that is, or let one learn" in said
+    assert f"algorithm.teacher={NAMED})" in said
 
 
 def test_what_it_has_not():
