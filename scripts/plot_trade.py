@@ -28,7 +28,13 @@ from scripts.plot_training import FIGURES, check_output
 from train_RL_agents.commands.parser import Parser, tells
 
 CLASSES = ("HO", "GW", "SO")
-PLACES = ((6, -3), "left"), ((-6, -3), "right"), ((0, 7), "center"), ((0, -13), "center")
+PLACES = (
+    ((6, -3), "left"),
+    ((-6, -3), "right"),
+    ((0, 7), "center"),
+    ((0, 14), "center"),
+    ((0, -13), "center"),
+)
 """Of a name beside its point: offset in points and alignment, the first that is free."""
 
 
@@ -76,7 +82,10 @@ def frontier(points: Sequence[Point]) -> list[Point]:
 
 
 def write_names(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
-    """Write each point's name at the first place where it covers nothing, else at the last."""
+    """Write each point's name at the first place where it covers nothing, else at the last.
+
+    Left of the axes it would cover the scale.
+    """
     figure.draw_without_rendering()  # the layout says where points lie
     spots = axes.transData.transform([(point.time_s, point.rules) for point in points])
     taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in spots]
@@ -91,7 +100,9 @@ def write_names(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
                 fontsize=8,
             )
             box = name.get_window_extent()
-            if box.count_overlaps(taken) == 0 or (offset, side) == PLACES[-1]:
+            inside = axes.bbox.x0 < box.x0 and box.x1 < figure.bbox.x1
+            free = inside and box.count_overlaps(taken) == 0
+            if free or (offset, side) == PLACES[-1]:
                 taken.append(box)
                 break
             name.remove()

@@ -47,6 +47,15 @@ def test_no_name_covers_another_or_a_point():
     assert not any(box.contains(*spot) for box in names for spot in spots)
 
 
+def test_no_name_leaves_the_axes():
+    """Two points at the left edge, and names that do not fit there."""
+    edge = [Point("a name of some length", 22.4 + 0.1 * k, 0.5, 0.99) for k in range(2)]
+    (axes,) = plot_trade.plot([*edge, Point("far", 26.0, 0.1, 1.0)]).axes
+    boxes = [name.get_window_extent() for name in axes.texts]
+    assert all(axes.bbox.x0 < box.x0 and box.x1 < axes.figure.bbox.x1 for box in boxes)
+    assert all(box.count_overlaps(boxes) == 1 for box in boxes)
+
+
 def test_the_shipped_policies_are_drawn(tmp_path, capsys):
     files = (ROOT / "pretrained").glob("*/evaluation.json")
     scored = [str(path.parent) for path in files if "encounters" in json.loads(path.read_text())]
