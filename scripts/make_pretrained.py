@@ -21,6 +21,7 @@ from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
+from train_RL_agents.evaluation.ensemble import ENSEMBLE
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.results import table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
@@ -208,7 +209,13 @@ def command_of(command: Sequence[str]) -> str:
 
 
 def without_place(name: str) -> str:
-    """Return an absolute path from the repository's root on, or its name alone; others as given."""
+    """Return an absolute path from the repository's root on, or its name alone; others as given.
+
+    Of an ensemble each member.
+    """
+    if name.startswith(ENSEMBLE):
+        members = name.removeprefix(ENSEMBLE).split(",")
+        return ENSEMBLE + ",".join(map(without_place, members))
     path = Path(name)
     if not path.is_absolute():
         return name

@@ -128,6 +128,8 @@ def test_places_of_files_are_left_out():
     for start, kept in starts.items():
         config = config_from_plain({"agent": "PPO", "algorithm": {"start": start}})
         assert make_pretrained.without_places(config).algorithm.start == kept
+    members = f"mean:/home/me/runs/a,{ROOT}/{shipped}"
+    assert make_pretrained.without_place(members) == f"mean:a,{shipped}"
     command = ["train.py", "algorithm.start=/home/me/runs/a", f"x={ROOT}/configs/a.yaml", "b=1/c=2"]
     kept = "python algorithm.start=a x=configs/a.yaml b=1/c=2"
     assert make_pretrained.command_of(command) == kept

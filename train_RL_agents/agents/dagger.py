@@ -30,7 +30,7 @@ class DAggerConfig(AgentConfig):
 
     teacher: str = setting("", unit="-", source=MEASURED)
     """The policy to imitate: a run, a checkpoint, an export, a folder of pretrained/,
-    ``baseline:NAME``, or ``mean:PATH,PATH`` for the mean action of several such policies; of the
+    ``baseline:NAME``, or ``mean:PATH,PATH`` for the mean action of several trained ones; of the
     same task and ``stack_k``."""
     guarded: bool = setting(True, unit="-", source=MEASURED)
     """Put the teacher behind the shield."""

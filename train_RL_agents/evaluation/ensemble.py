@@ -17,13 +17,16 @@ ENSEMBLE = "mean:"
 
 
 class Ensemble:
-    """Policies of one task with the part of an agent's face that evaluations need.
+    """Trained policies of one task with the part of an agent's face that evaluations need.
 
     Trained apart, policies err in different places, and their mean errs less (Wiering and van
     Hasselt 2008, "Ensemble algorithms in reinforcement learning").
 
     Args:
         members: the policies, on one device.
+
+    Attributes:
+        members: the policies.
 
     Raises:
         ConfigError: a member has discrete actions, of which there is no mean.
@@ -39,13 +42,13 @@ class Ensemble:
                     f"ensemble has a {member.name}, whose actions are discrete: give policies with "
                     "continuous ones"
                 )
-        self._members = tuple(members)
+        self.members = tuple(members)
         self.name = " + ".join(member.name for member in members)
         self.device = members[0].device
 
     def act(self, observation: ObservationTensors, *, mean: bool = False) -> Tensor:
         """Return the mean [..., A] of the members' mean actions, in (-1, 1)."""
-        actions = [member.act(observation, mean=True) for member in self._members]
+        actions = [member.act(observation, mean=True) for member in self.members]
         return torch.stack(actions).mean(0)
 
     def act_under(self, **settings: Any) -> None:

@@ -31,8 +31,8 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
         path: a run's folder (its best checkpoint by evaluation, else its newest), a checkpoint, a
             folder of ``pretrained/`` (from any folder: where there is no such path, the shipped one
             is taken), an exported or published TorchScript file, or published weights as ``.npz``
-            or ``.pth``; or ``baseline:NAME``, a classical controller; or ``mean:PATH,PATH``, such
-            policies that act by the mean of their actions.
+            or ``.pth``; or ``baseline:NAME``, a classical controller; or ``mean:PATH,PATH``,
+            trained policies that act by the mean of their actions.
         device: where it acts.
 
     Returns:
@@ -42,7 +42,7 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
     Raises:
         CheckpointError: the file is missing, damaged, or holds no policy known here.
         ConfigError: there is no baseline of that name; or the members of an ensemble are too few,
-            have discrete actions, or are of several tasks.
+            have discrete actions or a shield inside, or observe or steer other vessels.
     """
     if str(path).startswith(ENSEMBLE):
         return _read_ensemble(str(path), device)
@@ -82,16 +82,33 @@ def _read_ensemble(named: str, device: torch.device | str) -> tuple[Ensemble, Tr
     paths = [path for path in named.removeprefix(ENSEMBLE).split(",") if path]
     if len(paths) < 2:
         raise ConfigError(f"{named!r} names fewer than two policies: part them by commas")
+    for path in paths:
+        if path.startswith(NAMED):
+            raise ConfigError(f"{named!r} has {path} as a member: give trained policies only")
     members = [read_policy(path, device) for path in paths]
-    first = members[0].config
+    first = members[0]
     for path, member in zip(paths, members, strict=True):
-        if (member.config.task, member.config.stack_k) != (first.task, first.stack_k):
+        differ = _differences(first, member)
+        if differ:
             raise ConfigError(
-                f"{named!r}: {path} is of task {member.config.task!r} with stack_k "
-                f"{member.config.stack_k}, {paths[0]} of {first.task!r} with {first.stack_k}; give "
-                "policies that observe the same"
+                f"{named!r}: {path} is of another {differ[0]} than {paths[0]}; give policies that "
+                "observe and steer the same vessel"
             )
-    return Ensemble([member.agent for member in members]), first
+    return Ensemble([member.agent for member in members]), first.config
+
+
+def _differences(first: Policy, other: Policy) -> list[str]:
+    """Return in what two policies cannot act as one."""
+    return [
+        name
+        for name, value in (
+            ("task", lambda policy: policy.config.task),
+            ("stack_k", lambda policy: policy.config.stack_k),
+            ("observation", lambda policy: policy.agent.spec.observation),
+            ("vessel", lambda policy: getattr(policy.config.env, "vessel", None)),
+        )
+        if value(first) != value(other)
+    ]
 
 
 def _read(path: Path, device: torch.device) -> Policy:

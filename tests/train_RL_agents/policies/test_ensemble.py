@@ -5,7 +5,12 @@ import torch
 
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
-from tests.train_RL_agents.policy_samples import recorded_observation, save_policy, table_of
+from tests.train_RL_agents.policy_samples import (
+    export_policy,
+    recorded_observation,
+    save_policy,
+    table_of,
+)
 from train_RL_agents import export
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.files import load_config
@@ -64,8 +69,9 @@ def test_it_teaches():
     [
         (("AC-IQN",), {}, "names fewer than two policies"),
         (("AC-IQN", "DQN"), {}, "has a DQN, whose actions are discrete"),
-        (("AC-IQN", "SAC"), {"stack_k": 2}, "SAC.pt is of task 'marine' with stack_k 2"),
-        (("AC-IQN", "DDPG"), {"task": "icra2024", "env": {}}, "of task 'icra2024'"),
+        (("AC-IQN", "SAC"), {"stack_k": 2}, "SAC.pt is of another stack_k"),
+        (("AC-IQN", "DDPG"), {"task": "icra2024", "env": {}}, "DDPG.pt is of another task"),
+        (("AC-IQN", "DDPG"), {"env": {"vessel": {"mass": 500.0}}}, "is of another vessel"),
     ],
 )
 def test_who_is_not_among_them(tmp_path, names, settings, message):
@@ -73,6 +79,21 @@ def test_who_is_not_among_them(tmp_path, names, settings, message):
     paths += [save_policy(tmp_path / f"{name}.pt", name, **settings) for name in names[1:]]
     with pytest.raises(ConfigError, match=message):
         load_policy(named(paths))
+
+
+@pytest.mark.parametrize("member", ["baseline:orca", "mean:a,b"])
+def test_members_are_trained_policies(member):
+    with pytest.raises(ConfigError, match=f"has {member.split(',')[0]} as a member"):
+        load_policy(named([MEMBERS[0], member]))
+
+
+def test_a_shield_inside_a_member_is_seen(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "AC-IQN")
+    ensemble, config = load_policy(named([export_policy(path, "torchscript", "--shield"), path]))
+    with pytest.raises(ConfigError, match="the policy has one inside already"):
+        shield_agent(ensemble, config, ShieldConfig(), ensemble.act)
+    plain, config = load_policy(named([path, path]))
+    shield_agent(plain, config, ShieldConfig(), plain.act)
 
 
 def test_it_is_not_exported(capsys):

@@ -15,6 +15,7 @@ from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.registry import Actor
+from train_RL_agents.evaluation.ensemble import Ensemble
 from train_RL_agents.evaluation.scenarios.schema import Scenario
 from train_RL_agents.policies.shield.shield import Shield
 
@@ -85,8 +86,9 @@ class ShieldedPolicy:
 
 
 def has_shield_inside(agent: Actor) -> bool:
-    """Whether a policy is an export with a shield."""
-    return getattr(getattr(agent, "actor", None), "shielded", False)
+    """Whether a policy is an export with a shield, or has one among its members."""
+    members = agent.members if isinstance(agent, Ensemble) else (agent,)
+    return any(getattr(getattr(member, "actor", None), "shielded", False) for member in members)
 
 
 def shield_agent(
