@@ -193,7 +193,7 @@ def test_what_it_cannot_begin_with_is_refused(tmp_path):
     path = export_policy(save_policy(tmp_path / "ddpg.pt", "DDPG", algorithm=relative))
     with pytest.raises(ConfigError, match=r"algorithm.start is .*and no export"):
         learner(f"algorithm.start={path}")
-    with pytest.raises(ConfigError, match=r"algorithm.start is 'baseline:orca'.*no networks"):
+    with pytest.raises(ConfigError, match=r"algorithm.start is 'baseline:orca'.*no one network"):
         learner("algorithm.start=baseline:orca")
     with pytest.raises(ConfigError, match=r"total_steps is .*4 rounds of 40 decisions of 6 worlds"):
         learner("total_steps=900")
