@@ -42,7 +42,7 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
     Raises:
         CheckpointError: the file is missing, damaged, or holds no policy known here.
         ConfigError: there is no baseline of that name; or the members of an ensemble are too few,
-            have discrete actions or a shield inside, or observe or steer other vessels.
+            have discrete actions, are no trained policies, or observe or steer other vessels.
     """
     if str(path).startswith(ENSEMBLE):
         return _read_ensemble(str(path), device)
@@ -86,29 +86,26 @@ def _read_ensemble(named: str, device: torch.device | str) -> tuple[Ensemble, Tr
         if path.startswith(NAMED):
             raise ConfigError(f"{named!r} has {path} as a member: give trained policies only")
     members = [read_policy(path, device) for path in paths]
-    first = members[0]
+    first = _shared_by_members(members[0])
     for path, member in zip(paths, members, strict=True):
-        differ = _differences(first, member)
-        if differ:
-            raise ConfigError(
-                f"{named!r}: {path} is of another {differ[0]} than {paths[0]}; give policies that "
-                "observe and steer the same vessel"
-            )
-    return Ensemble([member.agent for member in members]), first.config
+        for name, value in _shared_by_members(member).items():
+            if value != first[name]:
+                raise ConfigError(
+                    f"{named!r}: {path} is of another {name} than {paths[0]}; give policies that "
+                    "observe and steer the same vessel"
+                )
+    return Ensemble([member.agent for member in members]), members[0].config
 
 
-def _differences(first: Policy, other: Policy) -> list[str]:
-    """Return in what two policies cannot act as one."""
-    return [
-        name
-        for name, value in (
-            ("task", lambda policy: policy.config.task),
-            ("stack_k", lambda policy: policy.config.stack_k),
-            ("observation", lambda policy: policy.agent.spec.observation),
-            ("vessel", lambda policy: getattr(policy.config.env, "vessel", None)),
-        )
-        if value(first) != value(other)
-    ]
+def _shared_by_members(policy: Policy) -> dict[str, object]:
+    """Return what policies that act as one have in common, by its name in a message."""
+    config = policy.config
+    return {
+        "task": config.task,
+        "stack_k": config.stack_k,
+        "observation": policy.agent.spec.observation,
+        "vessel": getattr(config.env, "vessel", None),  # the classic tasks have none
+    }
 
 
 def _read(path: Path, device: torch.device) -> Policy:
