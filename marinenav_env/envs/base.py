@@ -193,6 +193,24 @@ class KernelEnv(TorchRLFace):
         """Write the observation of worlds as they stand."""
         ops.observe(self._state, mask, out)
 
+    def copy_worlds_of(self, source: KernelEnv, now: StepBuffers, out: StepBuffers) -> None:
+        """Take over the worlds of another environment, as they stand, once for each copy.
+
+        World w of copy c is world c * W + w here. Copies draw other random numbers than the worlds
+        that they are copies of. Reads nothing on the host.
+
+        Args:
+            source: of the same task, stages and frames, with W worlds, of which this one has a
+                multiple.
+            now: what is observed in its worlds.
+            out: gets these observations, for each copy.
+        """
+        copies = self.worlds // source.worlds
+        self._state.copy_worlds_of(source.state, source.worlds, copies)
+        self.alive.unflatten(0, (copies, -1)).copy_(source.alive)
+        for own, taken in zip(out.frame_list, now.frame_list, strict=True):
+            own.unflatten(0, (copies, -1)).copy_(taken)
+
     def set_stage(self, stage: Tensor) -> None:
         """Set each world's stage, in force from its next reset.
 

@@ -87,6 +87,21 @@ class State:
             raise AttributeError(f"no state tensor is called {name!r}: there are {list(tensors)}")
         return tensors[name]
 
+    def copy_worlds_of(self, source: State, worlds: int, copies: int) -> None:
+        """Take over all worlds of another state of the task, so many times one after another.
+
+        Statistics are left as they are.
+
+        Args:
+            source: whose robots, objects and stages are as many.
+            worlds: how many it has.
+            copies: of each; this state has room for all of them.
+        """
+        for name, taken in source.named().items():
+            if name != "stats":
+                own = self._tensors[name][..., : copies * worlds].unflatten(-1, (copies, worlds))
+                own.copy_(taken[..., :worlds].unsqueeze(-2))
+
     def named(self) -> dict[str, Tensor]:
         """Return the tensors that change by name."""
         return {t.name: self._tensors[t.name] for t in self.spec.state}

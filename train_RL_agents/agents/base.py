@@ -51,6 +51,7 @@ class Agent(nn.Module, abc.ABC):
     discrete: ClassVar[bool]
     on_policy: ClassVar[bool] = False  # learns from fresh decisions, not from a replay
     imitates: ClassVar[bool] = False  # its replay keeps what a teacher would do
+    looks_ahead: ClassVar[bool] = False  # its replay keeps what other actions would have brought
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
     actor_outputs: ClassVar[dict[str, str]] = {
         "action": "action in (-1, 1), as `actions` describes it"

@@ -6,6 +6,7 @@ from train_RL_agents.agents.ac_iqn import ACIQN
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.dagger import DAgger
 from train_RL_agents.agents.ddpg import DDPG
+from train_RL_agents.agents.dpi import DPI
 from train_RL_agents.agents.dqn import DQN
 from train_RL_agents.agents.iqn import IQN
 from train_RL_agents.agents.ppo import PPO
@@ -16,5 +17,8 @@ REPLAY_AGENTS: dict[str, type[Agent]] = {
     agent.name: agent for agent in (ACIQN, IQN, DQN, Rainbow, DDPG, SAC)
 }
 """Those that learn from a replay of what they did."""
-AGENTS: dict[str, type[Agent]] = {**REPLAY_AGENTS, PPO.name: PPO, DAgger.name: DAgger}
+AGENTS: dict[str, type[Agent]] = {
+    **REPLAY_AGENTS,
+    **{agent.name: agent for agent in (PPO, DAgger, DPI)},
+}
 """All of them."""

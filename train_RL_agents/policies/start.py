@@ -77,7 +77,7 @@ def of_what(start: Agent, agent: Agent) -> str:
 def what_would_do(agent: Agent) -> str:
     """Return what an agent can begin with, for a message."""
     if isinstance(agent, LoneActor):
-        kinds = "AC-IQN, DDPG, SAC, DAgger or PPO"
+        kinds = "AC-IQN, DDPG, SAC, DAgger, DPI or PPO"
         return f"a run, a checkpoint or a folder of pretrained/ of {kinds}"
     there = "" if agent.only_acting_network_learns else f" that has {NETWORKS}"
     return f"a run or a checkpoint of {agent.name}, or a folder of pretrained/{there}"

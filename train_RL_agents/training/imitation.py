@@ -19,7 +19,7 @@ from train_RL_agents.evaluation.baselines.registry import Baseline, check_hull
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 from train_RL_agents.run.checkpoint import CheckpointError
-from train_RL_agents.training.replay_learner import ReplayLearner
+from train_RL_agents.training.replay_learner import Choice, ReplayLearner
 
 Teacher = Callable[[Any], Tensor]
 """From an observation `[W, R, ...]` to actions `[W, R, A]` in [-1, 1]."""
@@ -44,9 +44,9 @@ class ImitationLearner(ReplayLearner):
         super().__init__(config, device, processes)
         self.teacher = teacher_of(config, device)
 
-    def _choose(self, observation: Any) -> tuple[Tensor, Tensor]:
+    def _choose(self, observation: Any) -> Choice:
         asked = self.teacher(observation).to(observation[0].dtype)  # [W, R, A]
-        return self.policy.explore(observation, instead=asked), asked
+        return Choice(self.policy.explore(observation, instead=asked), asked)
 
 
 def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:

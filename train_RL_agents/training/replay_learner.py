@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +19,20 @@ from train_RL_agents.training.learner import Learner
 
 UPDATES_IN_A_GRAPH = 8
 """Most updates in one graph: each number of them, up to this one, has a graph of its own."""
+
+
+class Choice(NamedTuple):
+    """What a decision is to be, and what is learned from it.
+
+    Attributes:
+        taken: actions `[W, R, ...]` to take.
+        kept: actions to learn from.
+        robots: [W, R] bool, those to learn from; None for all that act.
+    """
+
+    taken: Tensor
+    kept: Tensor
+    robots: Tensor | None = None
 
 
 class ReplayLearner(Learner):
@@ -92,13 +106,13 @@ class ReplayLearner(Learner):
 
     def _collect(self) -> None:
         now = self.stepper.now
-        action, kept = self._choose(now.obs)
+        action, kept, robots = self._choose(now.obs)
         following = self.stepper.step(action)
         self.replay.store(
             self.agent.read(now.obs),
             kept,
             following.reward,
-            following.acted,
+            following.acted if robots is None else following.acted & robots,
             following.terminated,
             following.truncated,
             self.agent.read(following.obs),
@@ -106,10 +120,9 @@ class ReplayLearner(Learner):
         self.statistics.add_decision(action, following)
         self.stepper.advance()
 
-    def _choose(self, observation: Any) -> tuple[Tensor, Tensor]:
-        """Return the actions `[W, R, ...]` to take, and those to learn from."""
+    def _choose(self, observation: Any) -> Choice:
         action = self.policy.explore(observation)
-        return action, action
+        return Choice(action, action)
 
     def _learn(self, updates: int) -> None:
         for _ in range(updates):
@@ -144,6 +157,11 @@ class ReplayLearner(Learner):
             beta=replay.beta_start,
         )
 
+    def _kept_shape(self) -> tuple[int, ...]:
+        """Return the shape of what is kept of a robot's action."""
+        action = self.agent.spec.action
+        return () if action.discrete else (action.size,)
+
     def _layout(self) -> TransitionLayout:
         spec = self.agent.spec
         discrete, size = spec.action.discrete, spec.action.size
@@ -154,7 +172,7 @@ class ReplayLearner(Learner):
             self.config.worlds,
             self.env.robots,
             tuple_like(shapes, (tuple(part.shape) for part in read)),
-            () if discrete else (size,),
+            self._kept_shape(),
             torch.int64 if discrete else torch.float32,
             choices=size if discrete else None,
         )

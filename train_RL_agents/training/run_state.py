@@ -28,6 +28,7 @@ from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.imitation import ImitationLearner
 from train_RL_agents.training.learner import Learner
 from train_RL_agents.training.on_policy import OnPolicyLearner
+from train_RL_agents.training.policy_iteration import PolicyIterationLearner
 from train_RL_agents.training.replay_learner import ReplayLearner
 
 OF_LEARNING = "resume from an older checkpoint, or lower algorithm.learning_rate"
@@ -163,6 +164,11 @@ class RunState:
 def make_learner(config: TrainConfig, device: torch.device, processes: Processes) -> Learner:
     """Return the learner of an algorithm's kind; arguments and errors as those of `Learner`."""
     agent = AGENTS[config.agent]
-    kind: type[Learner] = ImitationLearner if agent.imitates else ReplayLearner
-    kind = OnPolicyLearner if agent.on_policy else kind
+    kind: type[Learner] = ReplayLearner
+    if agent.imitates:
+        kind = ImitationLearner
+    elif agent.looks_ahead:
+        kind = PolicyIterationLearner
+    elif agent.on_policy:
+        kind = OnPolicyLearner
     return kind(config, device, processes)

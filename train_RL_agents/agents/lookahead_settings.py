@@ -1,0 +1,25 @@
+"""Settings of looking ahead (`training/lookahead.py`): DPI values actions by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marinenav_env.fields import Settings, setting
+
+TRIALS = "docs/results.md"
+
+
+@dataclass(frozen=True)
+class LookaheadConfig(Settings):
+    """How far a robot looks ahead, and whose returns count."""
+
+    horizon_s: float = setting(7.0, unit="s", source=TRIALS, above=0.0, high=60.0)
+    """Length of a rollout, rounded to decisions."""
+    hold_s: float = setting(1.0, unit="s", source=TRIALS, above=0.0)
+    """A rollout holds the action that it values so long, then the policy goes on; rounded, too."""
+    others: float = setting(0.0, unit="-", source=TRIALS, low=0.0, high=1.0)
+    """Weight of the returns of the other robots beside the robot's own."""
+
+    def check(self) -> None:
+        """Refuse actions that are held longer than what is played."""
+        self.require_order("hold_s", "horizon_s")

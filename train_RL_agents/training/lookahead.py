@@ -1,0 +1,161 @@
+"""Looks ahead in copies of the worlds: what would one robot gain by another action now?
+
+The rollouts of Tesauro and Galperin 1996, "On-line Policy Improvement using Monte-Carlo Search":
+try an action, follow the policy from there on, and see what it brings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.spec import tuple_like
+from marinenav_env.fields import ConfigError
+from marinenav_env.kernel.state import StepBuffers
+from train_RL_agents.agents import lattice
+from train_RL_agents.agents.lookahead_settings import LookaheadConfig
+
+CHUNK_WORLDS = 128
+"""Worlds in one forward pass on a CPU, whose activations fit its caches."""
+SEED = 2**31 - 1
+"""Of the copies: they do not foresee what the worlds themselves draw."""
+FOCUSED = 1e6
+"""Concentration with which a noise is next to its mean."""
+
+
+class Valued(NamedTuple):
+    """What looking ahead brought.
+
+    Attributes:
+        advantages: [W, K], of the points of the lattice of actions over the policy's own action,
+            for one robot of each world.
+        looked_at: [W, R] bool, that robot; none in a world that has ended.
+    """
+
+    advantages: Tensor
+    looked_at: Tensor
+
+
+class Lookahead:
+    """Values actions by rollouts in copies of the worlds.
+
+    Every call draws one robot of each world. In the first copy of the world all robots follow the
+    policy; in each other one the drawn robot holds an action for a while and then goes on with the
+    policy. The world is the true one: what robots do not see, such as the goals of others, plays
+    its part. But its sensors show every object where it is, as large as on average, so that copies
+    differ by nothing but the action. Nothing here reads the device.
+
+    Args:
+        env: whose worlds are copied; its rewards are what counts.
+        act: the policy, from observations [worlds, R, ...] to actions [worlds, R, A].
+        config: how far it looks.
+        gamma: discount of a decision.
+
+    Raises:
+        ConfigError: the task has no vessels, or the copies do not fit the memory.
+    """
+
+    def __init__(
+        self,
+        env: KernelEnv,
+        act: Callable[[Any], Tensor],
+        config: LookaheadConfig,
+        gamma: float = 1.0,
+    ) -> None:
+        if not isinstance(env.config, EnvConfig):
+            raise ConfigError(
+                f"agent is 'DPI': it looks ahead in tasks of vessels, and {env.kernel!r} has none; "
+                "choose another agent"
+            )
+        decision_s = env.config.vessel.dt * env.config.vessel.substeps
+        self.turns = max(1, round(config.horizon_s / decision_s))
+        self.held_turns = max(1, round(config.hold_s / decision_s))
+        self._env, self._act, self._others, self._gamma = env, act, config.others, gamma
+        points = lattice.points(env.kernel_spec.continuous)
+        self.points = points.to(env.device, env.real_dtype)  # [K, A]
+        self.copies = len(points) + 1
+        self._future = type(env)(
+            self.copies * env.worlds,
+            stages=env.stages,
+            config=as_seen_on_average(env.config),
+            discrete=False,
+            device=env.device,
+            dtype=env.real_dtype,
+            seed=SEED,
+            info_mode="none",
+            stack_k=env.stack_k,
+        )
+        self._buffers = (self._future.make_buffers(), self._future.make_buffers())
+        self._chunk = self._future.worlds if env.device.type == "cuda" else CHUNK_WORLDS
+
+    @torch.no_grad()
+    def value(self, now: StepBuffers, action: Tensor) -> Valued:
+        """Value the actions of one robot of each world.
+
+        Args:
+            now: what the robots see; the worlds are as they stand.
+            action: [W, R, A], the policy's.
+        """
+        alive = self._env.alive
+        drawn = torch.rand(alive.shape, device=alive.device).masked_fill(~alive, -1.0).argmax(1)
+        returns = self.returns(now, action, drawn)
+        robots = torch.arange(alive.shape[1], device=alive.device)
+        looked_at = (robots == drawn.unsqueeze(1)) & alive
+        return Valued((returns[1:] - returns[0]).T, looked_at)
+
+    def returns(self, now: StepBuffers, action: Tensor, robots: Tensor) -> Tensor:
+        """Play every copy to the horizon.
+
+        Args:
+            now: as in `value`.
+            action: as in `value`.
+            robots: [W] int64, who holds the actions that are tried.
+
+        Returns:
+            [1 + K, W], what the robot gets if it follows the policy, and if it holds each point.
+        """
+        future, (before, after) = self._future, self._buffers
+        future.copy_worlds_of(self._env, now, before)
+        of_robot = torch.nn.functional.one_hot(robots, self._env.robots)  # [W, R]
+        held, holds = self._plans(of_robot.bool())
+        acting = action.repeat(self.copies, 1, 1)
+        rewards = torch.zeros_like(before.reward)
+        for turn in range(self.turns):
+            if turn:
+                acting = self._follow(before.obs)
+            if turn < self.held_turns:
+                acting = torch.where(holds, held, acting)
+            future.step_into(acting, before, after)
+            rewards += self._gamma**turn * after.reward
+            before, after = after, before
+        share = of_robot + self._others * (1 - of_robot)
+        return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
+
+    def _plans(self, of_robot: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what each copy holds, and who does: [copies * W, 1, A] and [.., R, 1] bool."""
+        worlds = len(of_robot)
+        held = torch.cat([torch.zeros_like(self.points[:1]), self.points])  # [1 + K, A]
+        holds = of_robot.repeat(self.copies, 1)
+        holds[:worlds].zero_()
+        return held.repeat_interleave(worlds, 0).unsqueeze(1), holds.unsqueeze(-1)
+
+    def _follow(self, seen: Any) -> Tensor:
+        parts = [
+            self._act(tuple_like(seen, (field[first : first + self._chunk] for field in seen)))
+            for first in range(0, self._future.worlds, self._chunk)
+        ]
+        return torch.cat(parts)
+
+
+def as_seen_on_average(config: EnvConfig) -> EnvConfig:
+    """Return a configuration whose sensors show objects where they are, as large as on average."""
+    perception = dataclasses.replace(
+        config.perception, position_std=0.0, velocity_std=0.0, radius_kappa=FOCUSED
+    )
+    return dataclasses.replace(config, perception=perception)
