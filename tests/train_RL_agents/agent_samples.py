@@ -95,7 +95,7 @@ def random_batch(agent: Agent, size: int) -> Any:
     if agent.discrete:
         action = torch.randint(0, agent.actions, (size,))
     else:
-        action = 2.0 * torch.rand(size, agent.actions) - 1.0
+        action = 2.0 * torch.rand(size, *agent.kept_shape) - 1.0
     return Batch(
         obs=random_observation(size, spec=agent.spec.observation),
         action=action,

@@ -92,6 +92,11 @@ class Agent(nn.Module, abc.ABC):
         self.applied_settings: tuple[str, ...] = ()  # of `acting_settings`, inside `actor` already
         self.build_networks()
 
+    @property
+    def kept_shape(self) -> tuple[int, ...]:
+        """Shape of what a replay keeps of a robot's action, `Batch.action` without its batch."""
+        return () if self.discrete else (self.actions,)
+
     def make_encoder(self) -> Encoder:
         """Return a new encoder of the environment's observations, for a network."""
         config = self.config

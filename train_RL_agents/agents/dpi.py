@@ -52,6 +52,11 @@ class DPI(LoneActor):
     Config: ClassVar[type[DPIConfig]] = DPIConfig
     config: DPIConfig
 
+    @property
+    def kept_shape(self) -> tuple[int, ...]:
+        """The policy's action, and the advantage of every point of the lattice over it."""
+        return (self.actions + 3**self.actions,)
+
     def build_networks(self) -> None:
         """Build the actor."""
         self.policy = DeterministicActor(self.make_encoder(), self.actions)

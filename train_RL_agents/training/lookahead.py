@@ -55,7 +55,6 @@ class Lookahead:
         env: whose worlds are copied; its rewards are what counts.
         act: the policy, from observations [worlds, R, ...] to actions [worlds, R, A].
         config: how far it looks.
-        gamma: discount of a decision.
 
     Raises:
         ConfigError: the task has no vessels, or the copies do not fit the memory.
@@ -66,7 +65,6 @@ class Lookahead:
         env: KernelEnv,
         act: Callable[[Any], Tensor],
         config: LookaheadConfig,
-        gamma: float = 1.0,
     ) -> None:
         if not isinstance(env.config, EnvConfig):
             raise ConfigError(
@@ -76,10 +74,14 @@ class Lookahead:
         decision_s = env.config.vessel.dt * env.config.vessel.substeps
         self.turns = max(1, round(config.horizon_s / decision_s))
         self.held_turns = max(1, round(config.hold_s / decision_s))
-        self._env, self._act, self._others, self._gamma = env, act, config.others, gamma
+        self._env, self._act, self._others = env, act, config.others
+        # Progress brings 1 a metre, and takes time.
+        time = env.config.reward.timestep / (config.speed_made_good * decision_s)
+        self._worth_of_a_metre = 1.0 + time
         points = lattice.points(env.kernel_spec.continuous)
         self.points = points.to(env.device, env.real_dtype)  # [K, A]
         self.copies = len(points) + 1
+        self._slots = torch.arange(env.robots, device=env.device)
         self._future = type(env)(
             self.copies * env.worlds,
             stages=env.stages,
@@ -105,8 +107,7 @@ class Lookahead:
         alive = self._env.alive
         drawn = torch.rand(alive.shape, device=alive.device).masked_fill(~alive, -1.0).argmax(1)
         returns = self.returns(now, action, drawn)
-        robots = torch.arange(alive.shape[1], device=alive.device)
-        looked_at = (robots == drawn.unsqueeze(1)) & alive
+        looked_at = (drawn.unsqueeze(1) == self._slots) & alive
         return Valued((returns[1:] - returns[0]).T, looked_at)
 
     def returns(self, now: StepBuffers, action: Tensor, robots: Tensor) -> Tensor:
@@ -122,8 +123,8 @@ class Lookahead:
         """
         future, (before, after) = self._future, self._buffers
         future.copy_worlds_of(self._env, now, before)
-        of_robot = torch.nn.functional.one_hot(robots, self._env.robots)  # [W, R]
-        held, holds = self._plans(of_robot.bool())
+        of_robot = robots.unsqueeze(1) == self._slots  # [W, R]
+        held, holds = self._plans(of_robot)
         acting = action.repeat(self.copies, 1, 1)
         rewards = torch.zeros_like(before.reward)
         for turn in range(self.turns):
@@ -132,9 +133,11 @@ class Lookahead:
             if turn < self.held_turns:
                 acting = torch.where(holds, held, acting)
             future.step_into(acting, before, after)
-            rewards += self._gamma**turn * after.reward
+            rewards += after.reward
             before, after = after, before
-        share = of_robot + self._others * (1 - of_robot)
+        way_left = torch.linalg.vector_norm(before.obs.ego[..., :2], dim=-1)  # [copies * W, R]
+        rewards += torch.where(future.alive, self._worth_of_a_metre * way_left, 0.0)
+        share = torch.where(of_robot, 1.0, self._others)
         return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
 
     def _plans(self, of_robot: Tensor) -> tuple[Tensor, Tensor]:

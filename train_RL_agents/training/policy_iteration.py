@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from train_RL_agents.agents import lattice
 from train_RL_agents.agents.dpi import DPI
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
@@ -34,10 +33,14 @@ class PolicyIterationLearner(ReplayLearner):
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
         super().__init__(config, device, processes)
         settings: Any = config.algorithm
-        self.lookahead = Lookahead(self.env, self._act, settings.lookahead, settings.gamma)
+        self.lookahead = Lookahead(self.env, self._act, settings.lookahead)
 
+    @torch.no_grad()
     def _act(self, observation: Any) -> Tensor:
-        return self.agent.act(observation, mean=True).to(observation[0].dtype)
+        """As `Agent.act`, but with bfloat16 products where the agent learns with them."""
+        with self.agent.precision(self.agent.actor):
+            action = self.agent.choose(self.agent.actor, observation, mean=True)
+        return action.to(observation[0].dtype)
 
     def _choose(self, observation: Any) -> Choice:
         action = self._act(observation)  # [W, R, A]
@@ -45,7 +48,3 @@ class PolicyIterationLearner(ReplayLearner):
         of_robots = advantages.unsqueeze(1).expand(-1, action.shape[1], -1)
         kept = torch.cat([action, of_robots], -1)  # [W, R, A + K]
         return Choice(self.policy.explore(observation), kept, looked_at)
-
-    def _kept_shape(self) -> tuple[int, ...]:
-        actions = self.agent.actions
-        return (actions + len(lattice.points(actions)),)

@@ -157,11 +157,6 @@ class ReplayLearner(Learner):
             beta=replay.beta_start,
         )
 
-    def _kept_shape(self) -> tuple[int, ...]:
-        """Return the shape of what is kept of a robot's action."""
-        action = self.agent.spec.action
-        return () if action.discrete else (action.size,)
-
     def _layout(self) -> TransitionLayout:
         spec = self.agent.spec
         discrete, size = spec.action.discrete, spec.action.size
@@ -172,7 +167,7 @@ class ReplayLearner(Learner):
             self.config.worlds,
             self.env.robots,
             tuple_like(shapes, (tuple(part.shape) for part in read)),
-            self._kept_shape(),
+            self.agent.kept_shape,
             torch.int64 if discrete else torch.float32,
             choices=size if discrete else None,
         )

@@ -22,9 +22,10 @@ CONTINUOUS = [n for n, kind in AGENTS.items() if not kind.discrete]
 
 def test_the_registry_holds_all_by_their_names():
     assert list(REPLAY_AGENTS) == ["AC-IQN", "IQN", "DQN", "Rainbow", "DDPG", "SAC"]
-    assert list(AGENTS) == [*REPLAY_AGENTS, "PPO", "DAgger"]
+    assert list(AGENTS) == [*REPLAY_AGENTS, "PPO", "DAgger", "DPI"]
     assert [name for name, kind in AGENTS.items() if kind.on_policy] == ["PPO"]
     assert [name for name, kind in AGENTS.items() if kind.imitates] == ["DAgger"]
+    assert [name for name, kind in AGENTS.items() if kind.looks_ahead] == ["DPI"]
     assert all(kind.name == name for name, kind in AGENTS.items())
 
 
@@ -112,7 +113,7 @@ def test_a_terminated_sample_ignores_the_next_state(replay_agent):
 def test_the_actor_does_not_pull_at_the_critic():
     for name in CONTINUOUS:
         agent = make_agent(name)
-        if agent.imitates:  # has no critic
+        if agent.imitates or agent.looks_ahead:  # has no critic
             continue
         batch = random_batch(agent, 16)
         torch.manual_seed(1)

@@ -18,7 +18,9 @@ from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
 from train_RL_agents.policies.start import PLACEHOLDER, begin_with
 from train_RL_agents.run.checkpoint import CheckpointError
 
-ALONE = [name for name, agent in AGENTS.items() if agent.on_policy or agent.imitates]
+ALONE = [
+    name for name, agent in AGENTS.items() if agent.on_policy or agent.imitates or agent.looks_ahead
+]
 WITH_REPLAY = [name for name in AGENTS if name not in ALONE]
 WITH_CRITICS = ["AC-IQN", "DDPG", "SAC"]
 
