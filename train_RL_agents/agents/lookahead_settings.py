@@ -18,8 +18,8 @@ class LookaheadConfig(Settings):
     hold_s: float = setting(0.5, unit="s", source=TRIALS, above=0.0)
     """A rollout holds the action that it values so long, then the policy goes on; rounded, too."""
     speed_made_good: float = setting(2.3, unit="m/s", source=TRIALS, above=0.0)
-    """Toward the goal, on average: at it a robot is taken to go what is left of its way after the
-    horizon. Else what it has gained on the way would count as a whole, not for the time it saves."""
+    """Toward the goal, on average: at this speed a robot is taken to go what is left of its way
+    after the horizon. Without it a metre gained would count as a metre, not as the time it saves."""
     others: float = setting(0.0, unit="-", source=TRIALS, low=0.0, high=1.0)
     """Weight of the returns of the other robots beside the robot's own."""
 
