@@ -19,6 +19,7 @@ from typing import Any
 
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import Settings
+from train_RL_agents.agents.lookahead_settings import LookaheadConfig
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.agents.settings import AgentConfig
 from train_RL_agents.agents.shield_settings import ShieldConfig
@@ -145,6 +146,14 @@ def page() -> str:
                     ShieldConfig,
                     "algorithm.shield.",
                     own(ShieldConfig),
+                )
+            )
+            sections.append(
+                section(
+                    "`algorithm.lookahead` of DPI",
+                    LookaheadConfig,
+                    "algorithm.lookahead.",
+                    own(LookaheadConfig),
                 )
             )
         elif name != "env":

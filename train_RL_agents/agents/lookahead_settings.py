@@ -13,14 +13,14 @@ TRIALS = "docs/results.md"
 class LookaheadConfig(Settings):
     """How far a robot looks ahead, and whose returns count."""
 
-    horizon_s: float = setting(7.0, unit="s", source=TRIALS, above=0.0, high=60.0)
+    horizon_s: float = setting(10.0, unit="s", source=TRIALS, above=0.0, high=60.0)
     """Length of a rollout, rounded to decisions."""
     hold_s: float = setting(0.5, unit="s", source=TRIALS, above=0.0)
     """A rollout holds the action that it values so long, then the policy goes on; rounded, too."""
     speed_made_good: float = setting(2.3, unit="m/s", source=TRIALS, above=0.0)
     """Toward the goal, on average: at this speed a robot is taken to go what is left of its way
-    after the horizon. Without it a metre gained would count as a metre, not as the time it saves."""
-    others: float = setting(0.0, unit="-", source=TRIALS, low=0.0, high=1.0)
+    after the horizon. Else a metre gained would count as one, not as the time that it saves."""
+    others: float = setting(0.5, unit="-", source=TRIALS, low=0.0, high=1.0)
     """Weight of the returns of the other robots beside the robot's own."""
 
     def check(self) -> None:

@@ -26,7 +26,7 @@ CONFIG = as_seen_on_average(
         EnvConfig(), reward=dataclasses.replace(EnvConfig().reward, collision=-30.0, colregs=-1.0)
     )
 )
-AHEAD = LookaheadConfig(horizon_s=4.0, hold_s=1.0, speed_made_good=2.0)
+AHEAD = LookaheadConfig(horizon_s=4.0, hold_s=1.0, speed_made_good=2.0, others=0.0)
 CPU = torch.device("cpu")
 
 
@@ -108,7 +108,7 @@ def test_who_takes_the_best_of_what_was_tried_avoids_buoys_that_the_policy_hits(
     collided = {}
     for looks in (False, True):
         env, stepper = under_way(0, worlds=200, stages=[Stage(1, 0, 8, 40.0)])
-        ahead = Lookahead(env, to_goal, LookaheadConfig(hold_s=1.0))
+        ahead = Lookahead(env, to_goal, LookaheadConfig(horizon_s=7.0, hold_s=1.0, others=0.0))
         for _ in range(60):
             action = to_goal(stepper.now.obs)
             if looks:
