@@ -291,6 +291,37 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("acted = self.acted.to(self.advantage.dtype)", "acted = torch.ones_like(self.advantage)"),
         ("(share * self.last[-1]).long() + 1", "(share * self.last[-1]).long()"),
     ),
+    (
+        "train_RL_agents/training/lookahead.py",
+        ("train_RL_agents/training/test_lookahead.py",),
+    ): (
+        ("future.copy_worlds_of(self._env, now, before)", "future.observe_into(before)"),
+        ("if turn < self.held_turns", "if turn <= self.held_turns"),
+        ("holds[:worlds].zero_()", "pass"),
+        ("torch.where(future.alive, self._worth", "torch.where(future.alive | True, self._worth"),
+        ("self._worth_of_a_metre = 1.0 + time", "self._worth_of_a_metre = 1.0 - time"),
+        ("torch.where(of_robot, 1.0, self._others)", "torch.where(of_robot, 1.0, 1.0)"),
+        (".masked_fill(~alive, -1.0)", ""),
+        ("returns[1:] - returns[0]", "returns[1:]"),
+        ("position_std=0.0, velocity_std=0.0", "position_std=0.05, velocity_std=0.05"),
+        ("config=as_seen_on_average(env.config)", "config=env.config"),
+    ),
+    ("train_RL_agents/agents/dpi.py", ("train_RL_agents/training/test_lookahead.py",)): (
+        ("-(batch.weight * advantage).mean()", "(batch.weight * advantage).mean()"),
+        ("- nearness * interpolated(advantages, own)", ""),
+        ("advantages.clamp(-largest, largest)", "advantages.clamp(-1.0, 1.0)"),
+    ),
+    ("train_RL_agents/agents/lattice.py", ("train_RL_agents/training/test_lookahead.py",)): (
+        ("1.0 - action.abs()", "1.0 - action"),
+        (
+            "weights.unsqueeze(-1) * shares[:, coordinate].unsqueeze(-2)",
+            "weights.unsqueeze(-2) * shares[:, coordinate].unsqueeze(-1)",
+        ),
+    ),
+    (
+        "train_RL_agents/training/policy_iteration.py",
+        ("train_RL_agents/training/test_lookahead.py",),
+    ): (("kept, looked_at)", "kept, None)"),),
     ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_descent.py",)): (
         ("self._limit, norm)", "1e9, norm)"),
         ("follow, lead, share", "follow, lead, 1.0"),

@@ -70,9 +70,9 @@ def played_alone(env, stepper, point, robots):
     return total + other.alive * left * (1.0 + env.config.reward.timestep)
 
 
-@pytest.mark.parametrize("others", [0.0, 0.5])
-def test_returns_are_those_of_playing_each_action_alone(others):
-    env, stepper = under_way()
+@pytest.mark.parametrize(("others", "decisions"), [(0.0, 12), (0.5, 12), (0.0, 40)])
+def test_returns_are_those_of_playing_each_action_alone(others, decisions):
+    env, stepper = under_way(decisions)
     ahead = Lookahead(env, to_goal, dataclasses.replace(AHEAD, others=others))
     robots = torch.tensor([0, 1, 2, 3, 1])
     before = env.state_dict()
@@ -86,6 +86,25 @@ def test_returns_are_those_of_playing_each_action_alone(others):
         expected = own + others * (rewards.sum(1) - own)
         torch.testing.assert_close(found[row], expected, rtol=1e-3, atol=2e-3)
     assert (found - found[0]).abs().max() > 1.0
+
+
+def test_advantages_are_over_the_policy_for_the_robot_looked_at():
+    env, stepper = under_way()
+    action = to_goal(stepper.now.obs)
+    ahead = Lookahead(env, to_goal, AHEAD)
+    advantages, looked_at = ahead.value(stepper.now, action)
+    returns = ahead.returns(stepper.now, action, looked_at.long().argmax(1))
+    torch.testing.assert_close(advantages, (returns[1:] - returns[0]).T)
+
+
+def test_an_action_that_is_the_policys_own_gains_nothing():
+    """So copies differ by nothing else, whatever noise the sensors have."""
+    env, stepper = under_way(config=EnvConfig())
+    full_ahead = lambda seen: torch.ones_like(seen.ego[..., :2])  # noqa: E731
+    ahead = Lookahead(env, full_ahead, AHEAD)
+    advantages, _ = ahead.value(stepper.now, full_ahead(stepper.now.obs))
+    assert advantages[:, -1].eq(0).all()
+    assert advantages[:, 0].abs().min() > 0.01, "full astern is another one"
 
 
 def test_one_robot_that_acts_is_looked_at_in_every_world_that_runs():
@@ -184,7 +203,8 @@ def test_it_learns_to_do_what_pays_and_else_stays(better):
     made.collect()
     own = made.agent.act(made.replay.sample(1).obs)[0]
     points = lattice.points(2)
-    advantages = -torch.ones(9) if better is None else points @ torch.tensor(better)
+    worse = 0.1 * points.sum(-1) - 1.0  # full ahead is the best of it, and worse than its own
+    advantages = worse if better is None else points @ torch.tensor(better)
     batch = batch_of(torch.cat([own, advantages]).repeat(64, 1), made)
     for _ in range(150):
         made.agent.update(batch)
