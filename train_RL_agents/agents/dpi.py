@@ -33,7 +33,7 @@ class DPIConfig(AgentConfig):
 
     lookahead: LookaheadConfig = field(default_factory=LookaheadConfig)
     """Of the rollouts."""
-    largest_advantage: float = setting(10.0, unit="return", source=MEASURED, above=0.0)
+    largest_advantage: float = setting(30.0, unit="return", source=MEASURED, above=0.0)
     """Advantages are cut to within this, either way: a collision counts no more."""
     reach: float = setting(0.5, unit="-", source=MEASURED, above=0.0)
     """How far from the policy's own action its own return still counts: the distance, in shares of
