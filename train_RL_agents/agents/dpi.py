@@ -28,7 +28,8 @@ from train_RL_agents.agents.settings import MEASURED, AgentConfig
 class DPIConfig(AgentConfig):
     """Settings of direct policy iteration.
 
-    `exploration.epsilon_start` and so on give the share of random decisions.
+    `exploration.epsilon_start` and so on give the share of random decisions. `gamma` does nothing:
+    rollouts are not discounted.
     """
 
     lookahead: LookaheadConfig = field(default_factory=LookaheadConfig)

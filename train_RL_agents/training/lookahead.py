@@ -49,7 +49,8 @@ class Lookahead:
     policy; in each other one the drawn robot holds an action for a while and then goes on with the
     policy. The world is the true one: what robots do not see, such as the goals of others, plays
     its part. But its sensors show every object where it is, as large as on average, so that copies
-    differ by nothing but the action. Nothing here reads the device.
+    differ by nothing but the action, and by what sensor faults and gusts draw. Nothing here reads
+    the device.
 
     Args:
         env: whose worlds are copied; its rewards are what counts.
@@ -82,17 +83,22 @@ class Lookahead:
         self.points = points.to(env.device, env.real_dtype)  # [K, A]
         self.copies = len(points) + 1
         self._slots = torch.arange(env.robots, device=env.device)
-        self._future = type(env)(
-            self.copies * env.worlds,
-            stages=env.stages,
-            config=as_seen_on_average(env.config),
-            discrete=False,
-            device=env.device,
-            dtype=env.real_dtype,
-            seed=SEED,
-            info_mode="none",
-            stack_k=env.stack_k,
-        )
+        try:
+            self._future = type(env)(
+                self.copies * env.worlds,
+                stages=env.stages,
+                config=as_seen_on_average(env.config),
+                discrete=False,
+                device=env.device,
+                dtype=env.real_dtype,
+                seed=SEED,
+                info_mode="none",
+                stack_k=env.stack_k,
+            )
+        except ConfigError as error:
+            raise ConfigError(
+                f"agent is 'DPI', which plays {self.copies} copies of each world ahead: {error}"
+            ) from error
         self._buffers = (self._future.make_buffers(), self._future.make_buffers())
         self._chunk = self._future.worlds if env.device.type == "cuda" else CHUNK_WORLDS
 

@@ -231,6 +231,15 @@ def test_it_is_of_vessels_only():
         Lookahead(make("pendulum", worlds=2), to_goal, AHEAD)
 
 
+def test_copies_that_do_not_fit_are_told_as_such(monkeypatch):
+    env, _ = under_way(0)
+    monkeypatch.setattr("marinenav_env.kernel.memory.free_bytes", lambda device: 10_000.0)
+    with pytest.raises(
+        ConfigError, match="'DPI', which plays 10 copies of each world ahead: worlds"
+    ):
+        Lookahead(env, to_goal, AHEAD)
+
+
 def test_what_is_held_cannot_outlast_what_is_played():
     with pytest.raises(ConfigError, match="hold_s"):
         LookaheadConfig(horizon_s=1.0, hold_s=2.0)
