@@ -204,8 +204,17 @@ class KernelEnv(TorchRLFace):
                 multiple.
             now: what is observed in its worlds.
             out: gets these observations, for each copy.
+
+        Raises:
+            ValueError: the worlds are no multiple, or they have other robots or frames.
         """
-        copies = self.worlds // source.worlds
+        copies, rest = divmod(self.worlds, source.worlds)
+        if rest or (source.robots, source.stack_k) != (self.robots, self.stack_k):
+            raise ValueError(
+                f"the source has {source.worlds} worlds, {source.robots} robots and stack_k "
+                f"{source.stack_k}, this environment {self.worlds}, {self.robots} and "
+                f"{self.stack_k}: give a multiple of its worlds, and the same stages and stack_k"
+            )
         self._state.copy_worlds_of(source.state, source.worlds, copies)
         self.alive.unflatten(0, (copies, -1)).copy_(source.alive)
         for own, taken in zip(out.frame_list, now.frame_list, strict=True):

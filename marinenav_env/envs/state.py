@@ -64,6 +64,7 @@ def radius_noise_table(kappa: float) -> np.ndarray:
     """
     angle = np.linspace(-np.pi, np.pi, 200_001)
     density = np.exp(kappa * (np.cos(angle) - 1.0))
+    angle, density = angle[density > 0.0], density[density > 0.0]  # it underflows at large kappa
     cumulative = np.concatenate(([0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))))
     probability = np.linspace(0.0, 1.0, int(SPEC.tensor("radius_noise").shape[0]))
     table = np.interp(probability, cumulative / cumulative[-1], angle) / np.pi

@@ -29,7 +29,10 @@ class DPIConfig(AgentConfig):
     """Settings of direct policy iteration.
 
     `exploration.epsilon_start` and so on give the share of random decisions. `gamma` does nothing:
-    rollouts are not discounted.
+    rollouts are not discounted. Of every world one robot is learned from, so a replay holds that
+    share of its capacity, and `updates.samples_per_insert` and `updates.warmup_transitions`, which
+    count the decisions of all robots, mean as many times more samples of a decision, and fewer
+    decisions, as a world has robots.
     """
 
     lookahead: LookaheadConfig = field(default_factory=LookaheadConfig)

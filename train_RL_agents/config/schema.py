@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from marinenav_env.config import TaskConfig
+from marinenav_env.config import EnvConfig, TaskConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.fields import Settings, build, require, setting
@@ -203,10 +203,15 @@ def training_env(task: str = "marine") -> TaskConfig:
 
 
 def fitting_agents(task: str) -> list[str]:
-    """Return the names of the agents whose kind of actions a task takes."""
+    """Return the names of the agents whose kind of actions a task takes, and that know it."""
     kernel = ops.describe(TASKS[task].kernel)
     sizes = {True: kernel.discrete, False: kernel.continuous}
-    return [name for name, kind in AGENTS.items() if sizes[kind.discrete] > 0]
+    foreseen = issubclass(TASKS[task].config_type, EnvConfig)
+    return [
+        name
+        for name, kind in AGENTS.items()
+        if sizes[kind.discrete] > 0 and (foreseen or not kind.looks_ahead)
+    ]
 
 
 @dataclass(frozen=True)
@@ -299,6 +304,13 @@ class TrainConfig(Settings):
     def _check_actions(self) -> None:
         """Refuse an agent whose kind of actions the task does not take."""
         fitting = fitting_agents(self.task)
+        if AGENTS[self.agent].looks_ahead and self.agent not in fitting:
+            self.require(
+                False,
+                "agent",
+                f"it looks ahead in the task 'marine', and not in {self.task!r}; choose one of "
+                f"{', '.join(fitting)}",
+            )
         given, kinds = AGENTS[self.agent].discrete, ("continuous", "discrete")
         self.require(
             self.agent in fitting,

@@ -21,11 +21,11 @@ from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.agents import lattice
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
 
-CHUNK_WORLDS = 128
-"""Worlds in one forward pass on a CPU, whose activations fit its caches."""
+CHUNK_WORLDS = {"cpu": 128, "cuda": 65_536}
+"""Worlds in one forward pass: on a CPU its activations fit the caches, on a GPU its memory."""
 SEED = 2**31 - 1
 """Of the copies: they do not foresee what the worlds themselves draw."""
-FOCUSED = 1e6
+FOCUSED = 1e8
 """Concentration with which a noise is next to its mean."""
 
 
@@ -49,8 +49,8 @@ class Lookahead:
     policy; in each other one the drawn robot holds an action for a while and then goes on with the
     policy. The world is the true one: what robots do not see, such as the goals of others, plays
     its part. But its sensors show every object where it is, as large as on average, so that copies
-    differ by nothing but the action, and by what sensor faults and gusts draw. Nothing here reads
-    the device.
+    differ by nothing but the action, and by what a fringe of hulls, faults and gusts draw. Nothing
+    here reads the device.
 
     Args:
         env: whose worlds are copied; its rewards are what counts.
@@ -58,7 +58,7 @@ class Lookahead:
         config: how far it looks.
 
     Raises:
-        ConfigError: the task has no vessels, or the copies do not fit the memory.
+        ConfigError: the task is another than `marine`, or the copies do not fit the memory.
     """
 
     def __init__(
@@ -68,16 +68,14 @@ class Lookahead:
         config: LookaheadConfig,
     ) -> None:
         if not isinstance(env.config, EnvConfig):
-            raise ConfigError(
-                f"agent is 'DPI': it looks ahead in tasks of vessels, and {env.kernel!r} has none; "
-                "choose another agent"
-            )
+            raise ConfigError(f"env is {env.kernel!r}: copies look ahead in the task 'marine' only")
         decision_s = env.config.vessel.dt * env.config.vessel.substeps
         self.turns = max(1, round(config.horizon_s / decision_s))
         self.held_turns = max(1, round(config.hold_s / decision_s))
         self._env, self._act, self._others = env, act, config.others
+        self._reward = env.config.reward
         # Progress brings 1 a metre, and takes time.
-        time = env.config.reward.timestep / (config.speed_made_good * decision_s)
+        time = self._reward.timestep / (config.speed_made_good * decision_s)
         self._worth_of_a_metre = 1.0 + time
         points = lattice.points(env.kernel_spec.continuous)
         self.points = points.to(env.device, env.real_dtype)  # [K, A]
@@ -94,13 +92,15 @@ class Lookahead:
                 seed=SEED,
                 info_mode="none",
                 stack_k=env.stack_k,
+                slots=getattr(env, "slots", None),
             )
         except ConfigError as error:
             raise ConfigError(
-                f"agent is 'DPI', which plays {self.copies} copies of each world ahead: {error}"
+                f"worlds is {env.worlds}, of each of which {self.copies} copies are played ahead, "
+                f"and these do not fit: lower worlds ({error})"
             ) from error
         self._buffers = (self._future.make_buffers(), self._future.make_buffers())
-        self._chunk = self._future.worlds if env.device.type == "cuda" else CHUNK_WORLDS
+        self._chunk = CHUNK_WORLDS[env.device.type]
 
     @torch.no_grad()
     def value(self, now: StepBuffers, action: Tensor) -> Valued:
@@ -141,8 +141,10 @@ class Lookahead:
             future.step_into(acting, before, after)
             rewards += after.reward
             before, after = after, before
-        way_left = torch.linalg.vector_norm(before.obs.ego[..., :2], dim=-1)  # [copies * W, R]
-        rewards += torch.where(future.alive, self._worth_of_a_metre * way_left, 0.0)
+        distance = torch.linalg.vector_norm(before.obs.ego[..., :2], dim=-1)  # [copies * W, R]
+        way_left = (distance - self._reward.goal_distance).clamp(min=0.0)
+        to_come = self._reward.goal + self._worth_of_a_metre * way_left
+        rewards += torch.where(future.alive, to_come, 0.0)
         share = torch.where(of_robot, 1.0, self._others)
         return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
 

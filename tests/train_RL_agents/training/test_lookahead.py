@@ -52,7 +52,8 @@ def under_way(decisions=12, seed=4, worlds=WORLDS, stages=STAGES, config=CONFIG)
 def played_alone(env, stepper, point, robots):
     """Return what [W, R] get in an environment of its own: 8 decisions, and what is left at 2 m/s.
 
-    A metre left brings a metre's progress, and takes half a second, which is one decision.
+    A metre left brings a metre's progress, and takes half a second, which is one decision; the goal
+    brings 10.
     """
     other = MarineNavEnv(env.worlds, stages=env.stages, config=env.config, seed=99)
     other.load_state_dict(env.state_dict())
@@ -66,8 +67,9 @@ def played_alone(env, stepper, point, robots):
             action[torch.arange(env.worlds), robots] = point
         total += loop.step(action).reward
         loop.advance()
-    left = loop.now.obs.ego[..., :2].norm(dim=-1)
-    return total + other.alive * left * (1.0 + env.config.reward.timestep)
+    left = loop.now.obs.ego[..., :2].norm(dim=-1) - 2.0  # the goal is reached within 2 m
+    to_come = 10.0 + left.clamp(min=0.0) * (1.0 + env.config.reward.timestep)
+    return total + other.alive * to_come
 
 
 @pytest.mark.parametrize(("others", "decisions"), [(0.0, 12), (0.5, 12), (0.0, 40)])
@@ -100,10 +102,19 @@ def test_advantages_are_over_the_policy_for_the_robot_looked_at():
 def test_an_action_that_is_the_policys_own_gains_nothing():
     """So copies differ by nothing else, whatever noise the sensors have."""
     env, stepper = under_way(config=EnvConfig())
-    full_ahead = lambda seen: torch.ones_like(seen.ego[..., :2])  # noqa: E731
-    ahead = Lookahead(env, full_ahead, AHEAD)
-    advantages, _ = ahead.value(stepper.now, full_ahead(stepper.now.obs))
-    assert advantages[:, -1].eq(0).all()
+    first = [True]
+
+    def wary(seen):
+        """Full ahead now; later by what is seen of the objects."""
+        seen_sum = seen.objects.sum((-1, -2))
+        full = torch.ones_like(seen_sum) if first else torch.sin(3.0 * seen_sum)
+        first.clear()
+        return torch.stack([full, full], -1)
+
+    action = wary(stepper.now.obs)
+    ahead = Lookahead(env, wary, dataclasses.replace(AHEAD, hold_s=0.5))
+    advantages, _ = ahead.value(stepper.now, action)
+    torch.testing.assert_close(advantages[:, -1], torch.zeros(WORLDS), rtol=0, atol=1e-3)
     assert advantages[:, 0].abs().min() > 0.01, "full astern is another one"
 
 
@@ -143,7 +154,7 @@ def test_who_takes_the_best_of_what_was_tried_avoids_buoys_that_the_policy_hits(
 
 def test_copies_see_no_noise_and_objects_as_large_as_on_average():
     config = as_seen_on_average(EnvConfig())
-    env = MarineNavEnv(50, stages=[Stage(1, 0, 8, 30.0)], config=config, seed=3)
+    env = MarineNavEnv(2_000, stages=[Stage(1, 0, 8, 30.0)], config=config, seed=3)
     stepper = Stepper(env)
     seen = stepper.reset().obs
     again = stepper.observe().obs
@@ -227,17 +238,25 @@ def test_what_a_robot_does_not_see_is_averaged_over():
 
 
 def test_it_is_of_vessels_only():
-    with pytest.raises(ConfigError, match="it looks ahead in tasks of vessels, and 'pendulum' has"):
+    with pytest.raises(ConfigError, match="env is 'pendulum': copies look ahead in the task 'mar"):
         Lookahead(make("pendulum", worlds=2), to_goal, AHEAD)
+    with pytest.raises(ConfigError, match="looks ahead in the task 'marine', and not in 'marine_s"):
+        load_config(agent="DPI", task="marine_sectors")
 
 
 def test_copies_that_do_not_fit_are_told_as_such(monkeypatch):
     env, _ = under_way(0)
     monkeypatch.setattr("marinenav_env.kernel.memory.free_bytes", lambda device: 10_000.0)
-    with pytest.raises(
-        ConfigError, match="'DPI', which plays 10 copies of each world ahead: worlds"
-    ):
+    with pytest.raises(ConfigError, match="worlds is 5, of each of which 10 copies are played"):
         Lookahead(env, to_goal, AHEAD)
+
+
+def test_only_worlds_of_a_kind_are_copied():
+    source, stepper = under_way(0)
+    for worlds, stages in ((2 * WORLDS + 1, STAGES), (2 * WORLDS, STAGES[:1])):
+        env = MarineNavEnv(worlds, stages=stages)
+        with pytest.raises(ValueError, match="give a multiple of its worlds, and the same stages"):
+            env.copy_worlds_of(source, stepper.now, env.make_buffers())
 
 
 def test_what_is_held_cannot_outlast_what_is_played():
