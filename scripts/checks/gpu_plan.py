@@ -133,7 +133,7 @@ def groups(names: Sequence[str]) -> list[list[Check]]:
     replay = "{python} scripts/bench/replay.py --device cuda --json {folder}/gpu_replay.json"
     training = f"{BENCH} train {TRAINING} --json {{folder}}/gpu_training.json"
     return [
-        [Check("build", 150, f"{build} --quiet build_ext --inplace")],
+        [Check("build", 120, f"{build} --quiet build_ext --inplace")],
         [Check("operators", 10, f"{{python}} -c {loads}")],
         [
             *(
