@@ -306,8 +306,8 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("position_std=0.0, velocity_std=0.0", "position_std=0.05, velocity_std=0.05"),
         ("config=as_seen_on_average(env.config)", "config=env.config"),
         ("radius_kappa=FOCUSED", "radius_kappa=config.perception.radius_kappa"),
-        ("to_come = self._reward.goal + ", "to_come = "),
-        ("(distance - self._reward.goal_distance)", "distance"),
+        ("to_come = self._goal + ", "to_come = "),
+        ("(distance - self._goal_distance)", "distance"),
     ),
     ("train_RL_agents/agents/dpi.py", ("train_RL_agents/training/test_lookahead.py",)): (
         ("-(batch.weight * advantage).mean()", "(batch.weight * advantage).mean()"),

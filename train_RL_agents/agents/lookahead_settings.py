@@ -20,6 +20,9 @@ class LookaheadConfig(Settings):
     speed_made_good: float = setting(2.3, unit="m/s", source=TRIALS, above=0.0)
     """Toward the goal, on average: at this speed a robot is taken to go what is left of its way
     after the horizon. Else a metre gained would count as one, not as the time that it saves."""
+    goal_share: float = setting(0.0, unit="-", source=TRIALS, low=0.0, high=1.0)
+    """Share of the goal's reward that counts where a rollout ends on the way. 1 is what is to come;
+    0 presses robots that are near to arrive within the rollout, which saved up to 0.5 s."""
     others: float = setting(0.5, unit="-", source=TRIALS, low=0.0, high=1.0)
     """Weight of the returns of the other robots beside the robot's own."""
 

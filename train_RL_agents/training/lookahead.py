@@ -73,9 +73,10 @@ class Lookahead:
         self.turns = max(1, round(config.horizon_s / decision_s))
         self.held_turns = max(1, round(config.hold_s / decision_s))
         self._env, self._act, self._others = env, act, config.others
-        self._reward = env.config.reward
+        reward = env.config.reward
+        self._goal, self._goal_distance = config.goal_share * reward.goal, reward.goal_distance
         # Progress brings 1 a metre, and takes time.
-        time = self._reward.timestep / (config.speed_made_good * decision_s)
+        time = reward.timestep / (config.speed_made_good * decision_s)
         self._worth_of_a_metre = 1.0 + time
         points = lattice.points(env.kernel_spec.continuous)
         self.points = points.to(env.device, env.real_dtype)  # [K, A]
@@ -142,8 +143,8 @@ class Lookahead:
             rewards += after.reward
             before, after = after, before
         distance = torch.linalg.vector_norm(before.obs.ego[..., :2], dim=-1)  # [copies * W, R]
-        way_left = (distance - self._reward.goal_distance).clamp(min=0.0)
-        to_come = self._reward.goal + self._worth_of_a_metre * way_left
+        way_left = (distance - self._goal_distance).clamp(min=0.0)
+        to_come = self._goal + self._worth_of_a_metre * way_left
         rewards += torch.where(future.alive, to_come, 0.0)
         share = torch.where(of_robot, 1.0, self._others)
         return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
