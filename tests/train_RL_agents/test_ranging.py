@@ -10,9 +10,9 @@ from tests.train_RL_agents.policy_samples import table_of
 from tests.train_RL_agents.short_runs import TINY
 from train_RL_agents import export, train
 from train_RL_agents.agents.encoders import RayEncoder, make_encoder
-from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
+from train_RL_agents.config.schema import fitting_agents
 from train_RL_agents.policies.load import load_policy
 
 RANGING = ("marine_sectors", "marine_beams")
@@ -33,7 +33,7 @@ def test_the_description_drives_a_fitting_encoder(task):
         assert not torch.equal(encoder(tuple(changed)), features), i
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", fitting_agents("marine_sectors"))
 def test_every_agent_acts_on_rays(name):
     config, _, _ = load_config(task="marine_sectors", agent=name)
     agent = build_agent(config, "cpu")
