@@ -22,7 +22,7 @@ class LookaheadConfig(Settings):
     after the horizon. Else a metre gained would count as one, not as the time that it saves."""
     goal_share: float = setting(0.0, unit="-", source=TRIALS, low=0.0, high=1.0)
     """Share of the goal's reward that counts where a rollout ends on the way. 1 is what is to come;
-    0 presses robots that are near to arrive within the rollout, which saved up to 0.5 s."""
+    0 presses robots that are near to arrive within the rollout, which saved 0.2 to 0.4 s."""
     others: float = setting(0.5, unit="-", source=TRIALS, low=0.0, high=1.0)
     """Weight of the returns of the other robots beside the robot's own."""
 
