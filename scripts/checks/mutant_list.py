@@ -297,7 +297,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ): (
         ("future.copy_worlds_of(self._env, now, before)", "future.observe_into(before)"),
         ("if turn < self.held_turns", "if turn <= self.held_turns"),
-        ("holds[:worlds].zero_()", "pass"),
+        ("holds[: len(of_robot)].zero_()", "pass"),
         ("torch.where(future.alive, to_come, 0.0)", "to_come"),
         ("self._worth_of_a_metre = 1.0 + time", "self._worth_of_a_metre = 1.0 - time"),
         ("torch.where(of_robot, 1.0, self._others)", "torch.where(of_robot, 1.0, 1.0)"),

@@ -81,6 +81,8 @@ class Lookahead:
         points = lattice.points(env.kernel_spec.continuous)
         self.points = points.to(env.device, env.real_dtype)  # [K, A]
         self.copies = len(points) + 1
+        held = torch.cat([torch.zeros_like(self.points[:1]), self.points])  # [1 + K, A]
+        self._held = held.repeat_interleave(env.worlds, 0).unsqueeze(1)  # [copies * W, 1, A]
         self._slots = torch.arange(env.robots, device=env.device)
         try:
             self._future = type(env)(
@@ -131,14 +133,16 @@ class Lookahead:
         future, (before, after) = self._future, self._buffers
         future.copy_worlds_of(self._env, now, before)
         of_robot = robots.unsqueeze(1) == self._slots  # [W, R]
-        held, holds = self._plans(of_robot)
+        holds = of_robot.repeat(self.copies, 1)
+        holds[: len(of_robot)].zero_()  # in the first copy nobody does
+        holds = holds.unsqueeze(-1)  # [copies * W, R, 1]
         acting = action.repeat(self.copies, 1, 1)
         rewards = torch.zeros_like(before.reward)
         for turn in range(self.turns):
             if turn:
                 acting = self._follow(before.obs)
             if turn < self.held_turns:
-                acting = torch.where(holds, held, acting)
+                acting = torch.where(holds, self._held, acting)
             future.step_into(acting, before, after)
             rewards += after.reward
             before, after = after, before
@@ -148,14 +152,6 @@ class Lookahead:
         rewards += torch.where(future.alive, to_come, 0.0)
         share = torch.where(of_robot, 1.0, self._others)
         return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
-
-    def _plans(self, of_robot: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what each copy holds, and who does: [copies * W, 1, A] and [.., R, 1] bool."""
-        worlds = len(of_robot)
-        held = torch.cat([torch.zeros_like(self.points[:1]), self.points])  # [1 + K, A]
-        holds = of_robot.repeat(self.copies, 1)
-        holds[:worlds].zero_()
-        return held.repeat_interleave(worlds, 0).unsqueeze(1), holds.unsqueeze(-1)
 
     def _follow(self, seen: Any) -> Tensor:
         parts = [

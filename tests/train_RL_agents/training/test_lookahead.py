@@ -27,7 +27,6 @@ CONFIG = as_seen_on_average(
     )
 )
 AHEAD = LookaheadConfig(horizon_s=4.0, hold_s=1.0, speed_made_good=2.0, goal_share=0.6, others=0.0)
-CPU = torch.device("cpu")
 
 
 def to_goal(seen):
@@ -178,10 +177,10 @@ def test_between_the_points_values_are_linear_in_each_coordinate(actions):
     torch.testing.assert_close(lattice.interpolated(plane, low), low @ slope + offset)
 
 
-def learner(*overrides, device=CPU):
+def learner(*overrides):
     config = load_config(agent="DPI", overrides=[*SMALL, *overrides])[0]
-    made = make_learner(config, device, Processes())
-    made.start(torch.full((config.worlds,), 5, device=device))
+    made = make_learner(config, torch.device("cpu"), Processes())
+    made.start(torch.full((config.worlds,), 5))
     return made
 
 
