@@ -21,8 +21,8 @@ from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.agents import lattice
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
 
-CHUNK_WORLDS = {"cpu": 128, "cuda": 1_048_576}
-"""Worlds in one forward pass: on a CPU its activations fit the caches, on a GPU its memory."""
+CHUNK_WORLDS = {"cpu": 1_024, "cuda": 1_048_576}
+"""Worlds in one forward pass: on a CPU its activations fit the last cache, on a GPU the memory."""
 SEED = 2**31 - 1
 """Of the copies: they do not foresee what the worlds themselves draw."""
 FOCUSED = 1e8

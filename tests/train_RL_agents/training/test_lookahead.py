@@ -16,7 +16,7 @@ from train_RL_agents.agents import lattice
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.training.lookahead import Lookahead, as_seen_on_average
+from train_RL_agents.training.lookahead import CHUNK_WORLDS, Lookahead, as_seen_on_average
 from train_RL_agents.training.run_state import make_learner
 
 WORLDS = 5
@@ -71,8 +71,11 @@ def played_alone(env, stepper, point, robots):
     return total + other.alive * to_come
 
 
-@pytest.mark.parametrize(("others", "decisions"), [(0.0, 12), (0.5, 12), (0.0, 40)])
-def test_returns_are_those_of_playing_each_action_alone(others, decisions):
+@pytest.mark.parametrize(
+    ("others", "decisions", "at_once"), [(0.0, 12, 1_000), (0.5, 12, 7), (0.0, 40, 1_000)]
+)
+def test_returns_are_those_of_playing_each_action_alone(others, decisions, at_once, monkeypatch):
+    monkeypatch.setitem(CHUNK_WORLDS, "cpu", at_once)
     env, stepper = under_way(decisions)
     ahead = Lookahead(env, to_goal, dataclasses.replace(AHEAD, others=others))
     robots = torch.tensor([0, 1, 2, 3, 1])
