@@ -19,7 +19,6 @@ from train_RL_agents.policies.shield.acting import shield_agent
 
 example = load_file(ROOT / "docs" / "examples" / "planner.py")
 # torch advises against TorchScript, which deployed planners load.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
 
 @pytest.fixture(scope="module")

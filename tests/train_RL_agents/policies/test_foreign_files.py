@@ -64,7 +64,6 @@ FILES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 @pytest.mark.parametrize("case", FILES)
 def test_a_file_that_holds_something_else_is_named(tmp_path, case):
     name, write = FILES[case]

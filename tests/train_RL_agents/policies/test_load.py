@@ -223,7 +223,6 @@ def a_network(path):
     torch.jit.script(acting_network(spoiled("DQN"), torch.float64)).save(str(path))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 @pytest.mark.parametrize(
     ("write", "name"),
     [(a_checkpoint, "a.pt"), (published_weights, "a.pth"), (a_network, "a.torchscript.pt")],

@@ -27,7 +27,6 @@ EXAMPLE = ROOT / "docs" / "examples" / "planner_cpp"
 NO_SYMBOLS = ("-DCMAKE_CXX_FLAGS_DEBUG=-g0",)
 """Those of torch's headers would take longer than all else of the compilation."""
 # torch advises against TorchScript, which deployed planners load.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from train_RL_agents.policies.seal import DIGITS, MARK, UNSEALED, checksum, seal
 from train_RL_agents.run.checkpoint import CheckpointError
 
 # torch advises against TorchScript, which deployed planners load.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 FLIPS = 60
 
 

@@ -23,7 +23,6 @@ from train_RL_agents.policies.torchscript import METADATA
 from train_RL_agents.run.checkpoint import CheckpointError
 
 # torch advises against TorchScript, which deployed planners load.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
 
 @pytest.fixture(params=list(REPLAY_AGENTS), scope="module")
