@@ -12,11 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from marinenav_env.envs.spec import ObservationTensors
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig, DeterministicActorCritic
 from train_RL_agents.agents.batch import Batch
 from train_RL_agents.agents.networks import QuantileCritic
-from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus
+from train_RL_agents.agents.quantiles import QuantileConfig, distort, draw_taus, midpoints
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,12 @@ class ACIQN(DeterministicActorCritic):
     config: ACIQNConfig
     critic: QuantileCritic
     target_critic: QuantileCritic
+
+    @torch.no_grad()
+    def value_of(self, observation: ObservationTensors, action: Tensor) -> Tensor:
+        """Return the mean quantile; arguments and result as in `Agent.value_of`."""
+        taus = midpoints(self.config.n_taus).to(self.device)
+        return self.critic(observation, action, taus).mean(-1)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Quantile Huber loss of the critic; minus the mean quantile of the actor's action."""

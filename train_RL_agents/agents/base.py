@@ -133,6 +133,18 @@ class Agent(nn.Module, abc.ABC):
         """Return what makes action values of the exported network's output; None: it has none."""
         return None
 
+    def value_of(self, observation: ObservationTensors, action: Tensor) -> Tensor | None:
+        """Return what the critic takes actions to be worth; None: it has none, or no such actions.
+
+        Args:
+            observation: as in `act`.
+            action: `[..., A]`, continuous.
+
+        Returns:
+            `[...]`, the mean of what it expects.
+        """
+        return None
+
     def export_metadata(self) -> dict[str, Any]:
         """Return what a caller of the exported actor must know besides, as JSON values."""
         return {}

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from marinenav_env.envs.spec import ObservationTensors
 from train_RL_agents.agents import losses
 from train_RL_agents.agents.actor_critic import ActorCriticConfig, DeterministicActorCritic
 from train_RL_agents.agents.batch import Batch
@@ -30,6 +31,11 @@ class DDPG(DeterministicActorCritic):
     CriticNetwork = Critic
     critic: Critic
     target_critic: Critic
+
+    @torch.no_grad()
+    def value_of(self, observation: ObservationTensors, action: Tensor) -> Tensor:
+        """Return the critic's output; arguments and result as in `Agent.value_of`."""
+        return self.critic(observation, action)
 
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared error of the critic; minus the value of the actor's action."""

@@ -89,6 +89,12 @@ class SAC(Agent):
         mu, log_std = network(observation)  # [..., A]
         return squash(mu if mean else sample(mu, log_std))
 
+    @torch.no_grad()
+    def value_of(self, observation: ObservationTensors, action: Tensor) -> Tensor:
+        """Return the lesser of both critics' values; arguments and result as `Agent.value_of`."""
+        first, second = (critic(observation, action) for critic in typed(self.critics))
+        return torch.minimum(first, second)
+
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Squared errors of both critics; soft value of the actor; entropy of the temperature."""
         obs, next_obs = self.inputs(batch)

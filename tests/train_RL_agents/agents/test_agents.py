@@ -197,3 +197,23 @@ def test_settings_outside_their_bounds_are_refused(name, settings):
     field = next(iter(settings))
     with pytest.raises(ConfigError, match=field):
         AGENTS[name].Config(**settings)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_critics_of_continuous_actions_value_any_action(name):
+    agent = make_agent(name)
+    observation, action = random_observation(4, 3), 2.0 * torch.rand(4, 3, 2) - 1.0
+    value = agent.value_of(observation, action)
+    if name not in ("AC-IQN", "DDPG", "SAC"):
+        assert value is None
+        return
+    assert value.shape == (4, 3)
+    assert not value.requires_grad
+    assert (value != agent.value_of(observation, -action)).all()
+    if name == "AC-IQN":
+        many = (torch.arange(1000) + 0.5) / 1000
+        mean = agent.critic(observation, action, many).mean(-1)
+        torch.testing.assert_close(value, mean, rtol=0.05, atol=0.01)
+    if name == "SAC":
+        values = torch.stack([critic(observation, action) for critic in agent.critics])
+        assert torch.equal(value, values.amin(0))
