@@ -151,7 +151,7 @@ def table_of(rows: Sequence[dict[str, Any]]) -> Table:
     caption = "critic's choice and best: return beyond that of the policy's own action"
     table = Table(caption=caption, box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("policy", "differ by", "states", "rank correlation", "critic's choice", "best"):
-        table.add_column(name)
+        table.add_column(name, overflow="fold", no_wrap=name != "policy")
     for row in rows:
         correlation, choice, best = (
             row[name]
