@@ -4,32 +4,40 @@
 
 In each decision one robot of every world tries nine actions in copies of it, holds each until the
 next decision, and then goes on with its policy. A critic whose values have the order of the returns
-has a rank correlation (Spearman 1904) of 1; one that knows nothing of actions, 0. No critic can
-reach 1: it does not see the goals of others. The worlds are those of the policy's training.
+has a rank correlation (Spearman 1904) of 1; one that knows nothing of actions, 0. The hulls are
+those that the policy was trained with.
+
+No critic can reach 1. It does not see all, such as the goals of others; it discounts, and these
+returns do not; and a course of 20 s can hang on a trifle. So the copies are played again, with the
+first actions of all robots nudged: how well the returns agree with those is the last column.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from rich import box
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from scipy.stats import rankdata
 from torch import Tensor
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.spec import tuple_like
-from marinenav_env.fields import ConfigError, require
+from marinenav_env.fields import require
 from marinenav_env.files import write_json
 from marinenav_env.stepper import Stepper
 from scripts.bench.machine import record_head
+from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
+from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.options import (
     SETTINGS_HELP,
     split_settings,
@@ -39,13 +47,23 @@ from train_RL_agents.commands.options import (
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.build import Policy
 from train_RL_agents.device.memory import keep_freed_memory
-from train_RL_agents.evaluation.intervals import WorldBootstrap
+from train_RL_agents.evaluation.intervals import bootstrap_of
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.lookahead import Lookahead
 
 SPREADS = (0.0, 1.0, 5.0)
-"""Least differences between the best and the worst return [return]: whose states are told apart."""
+"""Differences between the best and the worst return [return]: states with more are told apart."""
+ONE_DECISION_S = 1e-3
+"""A rollout holds an action for this time, rounded up to a decision [s]."""
+NUDGE = 0.01
+"""Standard deviation of what is added to actions [share of the largest thrust rate]."""
+COLUMNS = {
+    "rank_correlation": "rank correlation (95% CI)",
+    "gain_of_the_critics_choice": "critic's choice",
+    "gain_of_the_best": "best",
+    "rank_correlation_again": "returns again (95% CI)",
+}
 
 
 class Judged(NamedTuple):
@@ -56,29 +74,55 @@ class Judged(NamedTuple):
         own: [N], the return of the policy's own action.
         returns: [N, K], those of the actions.
         values: [N, K], what the critic takes the actions to be worth.
+        again: [N, K], their returns where all robots were nudged.
     """
 
     world: Tensor
     own: Tensor
     returns: Tensor
     values: Tensor
+    again: Tensor
+
+
+def critic_of(path: str) -> Policy:
+    """Load a policy whose critic values continuous actions.
+
+    Raises:
+        CheckpointError: there is no such policy.
+        ConfigError: it has no such critic, or not with it; or it is of another task.
+    """
+    policy = read_policy(path)
+    agent, kinds = policy.agent, "give AC-IQN, DDPG or SAC"
+    require(
+        isinstance(policy.config.env, EnvConfig),
+        "checkpoint",
+        path,
+        f"its task is {policy.config.task!r}, and copies look ahead in 'marine' only",
+    )
+    require(not agent.discrete, "checkpoint", path, f"its actions are discrete; {kinds}")
+    knows_actions = type(agent).value_of is not Agent.value_of
+    remedy = f"{agent.name} has no critic of actions; {kinds}"
+    require(knows_actions, "checkpoint", path, remedy)
+    remedy = "only the network that acts is left of it; give a run, or a folder with networks.pt"
+    require(policy.whole, "checkpoint", path, remedy)
+    return policy
 
 
 @torch.no_grad()
-def judge(path: str, policy: Policy, options: argparse.Namespace) -> Judged:
+def judge(policy: Policy, options: argparse.Namespace) -> Judged:
     """Let a policy sail; its critic, and copies of the worlds, value what it could do.
 
     Raises:
-        ConfigError: the policy has no critic of continuous actions, or was left without it; or its
-            worlds cannot be copied.
+        ConfigError: a setting of the worlds is wrong, or they are too many or too few.
     """
     agent, config = policy.agent, with_world_options(policy.config, options)
-    kinds = "give AC-IQN, DDPG or SAC"
-    require(not agent.discrete, "checkpoint", path, f"its actions are discrete; {kinds}")
-    remedy = "only the network that acts is left of it; give a run, or a folder with networks.pt"
-    require(policy.whole, "checkpoint", path, remedy)
-    torch.manual_seed(options.seed)
     stages = config.evaluation.stages
+    require(
+        options.worlds >= len(stages),
+        "worlds",
+        options.worlds,
+        f"give at least one for each of {len(stages)} stages",
+    )
     env = TASKS[config.task](
         options.worlds,
         stages=stages,
@@ -88,56 +132,57 @@ def judge(path: str, policy: Policy, options: argparse.Namespace) -> Judged:
         stack_k=config.stack_k,
     )
     env.set_stage(torch.arange(env.worlds) % len(stages))
-    vessel = config.env.vessel
+    torch.manual_seed(options.seed)
+    act = functools.partial(agent.act, mean=True)
     ahead = LookaheadConfig(
-        horizon_s=options.horizon_s, hold_s=vessel.dt * vessel.substeps, goal_share=1.0, others=0.0
+        horizon_s=options.horizon_s, hold_s=ONE_DECISION_S, goal_share=1.0, others=0.0
     )
-    lookahead = Lookahead(env, lambda seen: agent.act(seen, mean=True), ahead)
+    lookahead = Lookahead(env, act, ahead)
     stepper = Stepper(env)
     stepper.reset()
-    each, states = torch.arange(env.worlds), []
+    world, states = torch.arange(env.worlds), []
+    points = lookahead.points.expand(env.worlds, -1, -1)  # [W, K, A]
     for _ in range(options.decisions):
-        now, alive = stepper.now, env.alive
-        action = agent.act(now.obs, mean=True)
-        drawn = torch.rand(alive.shape).masked_fill(~alive, -1.0).argmax(1)
-        returns = lookahead.returns(now, action, drawn)
-        world = each[alive[each, drawn]]
-        seen: Any = tuple_like(now.obs, (part[world, drawn[world]] for part in now.obs))
-        points = lookahead.points.expand(len(world), -1, -1)  # [N, K, A]
-        repeated: Any = tuple_like(
-            seen, (part.unsqueeze(1).expand(-1, points.shape[1], *part.shape[1:]) for part in seen)
+        now, robot = stepper.now, lookahead.draw()
+        action = act(now.obs)
+        own, *returns = lookahead.returns(now, action, robot)
+        nudged = action + NUDGE * torch.randn_like(action)
+        _, *again = lookahead.returns(now, nudged.clamp(-1.0, 1.0), robot)
+        seen: Any = tuple_like(
+            now.obs,
+            (
+                part[world, robot].unsqueeze(1).expand(-1, len(returns), *part.shape[2:])
+                for part in now.obs
+            ),
         )
-        values = agent.value_of(repeated, points)
-        if values is None:
-            raise ConfigError(f"checkpoint is {path!r}: {agent.name} has no critic; {kinds}")
-        own, *tried = returns[:, world]
-        states.append(Judged(world, own, torch.stack(tried, 1), values))
+        values = cast("Tensor", agent.value_of(seen, points))
+        states.append(Judged(world, own, torch.stack(returns, 1), values, torch.stack(again, 1)))
         stepper.step(action)
         stepper.advance()
     return Judged(*map(torch.cat, zip(*states, strict=True)))
 
 
 def rank_correlation(first: Tensor, second: Tensor) -> Tensor:
-    """Return Spearman's correlation [N] of the rows of [N, K]; NaN where all of a row are equal."""
+    """Return Spearman's correlation [N] of the rows of [N, K]; 0 where all of a row are equal."""
     ranks = (torch.from_numpy(rankdata(rows.numpy(), axis=1)) for rows in (first, second))
     one, other = (rank - rank.mean(1, keepdim=True) for rank in ranks)
-    return (one * other).sum(1) / (one.norm(dim=1) * other.norm(dim=1))
+    return ((one * other).sum(1) / (one.norm(dim=1) * other.norm(dim=1))).nan_to_num()
 
 
 def rows_of(judged: Judged, worlds: int) -> list[dict[str, Any]]:
-    """Return the figures of the states whose returns differ at least by each of `SPREADS`."""
+    """Return the figures of the states whose returns differ by more than each of `SPREADS`."""
     returns = judged.returns
     spread = returns.amax(1) - returns.amin(1)
-    correlation = rank_correlation(judged.values, returns)
     chosen = returns.gather(1, judged.values.argmax(1, keepdim=True)).squeeze(1)
-    bootstrap, rows = WorldBootstrap(worlds), []
+    figures = {
+        "rank_correlation": rank_correlation(judged.values, returns),
+        "rank_correlation_again": rank_correlation(judged.again, returns),
+        "gain_of_the_critics_choice": chosen - judged.own,
+        "gain_of_the_best": returns.amax(1) - judged.own,
+    }
+    bootstrap, rows = bootstrap_of(worlds), []
     for least in SPREADS:
-        kept = (spread >= least) & correlation.isfinite()
-        figures = {
-            "rank_correlation": correlation,
-            "gain_of_the_critics_choice": chosen - judged.own,
-            "gain_of_the_best": returns.amax(1) - judged.own,
-        }
+        kept = spread > least
         means = {
             name: bootstrap.mean(judged.world[kept], values[kept]).as_json()
             for name, values in figures.items()
@@ -150,25 +195,20 @@ def table_of(rows: Sequence[dict[str, Any]]) -> Table:
     """Return the rows as a table."""
     caption = "critic's choice and best: return beyond that of the policy's own action"
     table = Table(caption=caption, box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("policy", "differ by", "states", "rank correlation", "critic's choice", "best"):
-        table.add_column(name, overflow="fold", no_wrap=name != "policy")
+    for name in ("policy", "differ by", "states", *COLUMNS.values()):
+        table.add_column(name)
     for row in rows:
-        correlation, choice, best = (
-            row[name]
-            for name in ("rank_correlation", "gain_of_the_critics_choice", "gain_of_the_best")
-        )
-        if not row["states"]:
-            continue
-        low, high = correlation["ci95"]
-        table.add_row(
-            row["policy"],
-            f"{row['least_spread']:g}+",
-            str(row["states"]),
-            f"{correlation['value']:.3f} ({low:.3f} to {high:.3f})",
-            f"{choice['value']:+.2f}",
-            f"{best['value']:+.2f}",
-        )
+        cells = (_cell(row[name], "rank" in name) for name in COLUMNS)
+        spread = f"more than {row['least_spread']:g}"
+        table.add_row(escape(row["policy"]), spread, str(row["states"]), *cells)
     return table
+
+
+def _cell(figure: dict[str, Any], with_interval: bool) -> str:
+    value, low, high = (
+        "-" if number is None else f"{number:.3f}" for number in (figure["value"], *figure["ci95"])
+    )
+    return f"{value} ({low} to {high})" if with_interval else value
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -212,9 +252,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
     rest, settings = split_settings(arguments)
     options = parser.parse_args(rest, argparse.Namespace(settings=settings))
-    for name, least in (("worlds", 2), ("decisions", 1)):
+    for name, least in (("worlds", 1), ("decisions", 1)):
         if getattr(options, name) < least:
             parser.error(f"--{name} is {getattr(options, name)}: give {least} or more")
+    if not 0.5 <= options.horizon_s <= 60.0:
+        parser.error(f"--horizon-s is {options.horizon_s:g}: give 0.5 to 60")
     if options.json and not options.json.absolute().parent.is_dir():
         parser.error(f"--json is {str(options.json)!r}: its folder is missing, make it")
     return options
@@ -227,14 +269,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     keep_freed_memory()
     rows: list[dict[str, Any]] = []
-    for path in options.checkpoint:
-        judged = judge(path, read_policy(path), options)
+    policies = {path: critic_of(path) for path in options.checkpoint}
+    for path, policy in policies.items():
+        judged = judge(policy, options)
         rows += [{"policy": path, **row} for row in rows_of(judged, options.worlds)]
     if options.json:
         command = ["scripts/critic_ranks.py", *arguments]
         record = {**record_head(torch.device("cpu")), "command": command, "rows": rows}
         write_json(options.json, record)
-    Console().print(table_of(rows))
+    open_console().print(table_of(rows))
     return 0
 
 

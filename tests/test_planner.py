@@ -18,7 +18,6 @@ from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 
 example = load_file(ROOT / "docs" / "examples" / "planner.py")
-# torch advises against TorchScript, which deployed planners load.
 
 
 @pytest.fixture(scope="module")

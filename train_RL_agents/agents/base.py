@@ -134,14 +134,15 @@ class Agent(nn.Module, abc.ABC):
         return None
 
     def value_of(self, observation: ObservationTensors, action: Tensor) -> Tensor | None:
-        """Return what the critic takes actions to be worth; None: it has none, or no such actions.
+        """Return what the critic takes actions to be worth; None: no critic here knows actions.
 
         Args:
             observation: as in `act`.
             action: `[..., A]`, continuous.
 
         Returns:
-            `[...]`, the mean of what it expects.
+            `[...]`, as the algorithm's critic counts: its returns are discounted, SAC's hold
+            entropy too.
         """
         return None
 

@@ -113,11 +113,15 @@ class Lookahead:
             now: what the robots see; the worlds are as they stand.
             action: [W, R, A], the policy's.
         """
-        alive = self._env.alive
-        drawn = torch.rand(alive.shape, device=alive.device).masked_fill(~alive, -1.0).argmax(1)
+        drawn = self.draw()
         returns = self.returns(now, action, drawn)
-        looked_at = (drawn.unsqueeze(1) == self._slots) & alive
+        looked_at = (drawn.unsqueeze(1) == self._slots) & self._env.alive
         return Valued((returns[1:] - returns[0]).T, looked_at)
+
+    def draw(self) -> Tensor:
+        """Draw one robot [W] int64 of each world, of those that act; the first where none does."""
+        alive = self._env.alive
+        return torch.rand(alive.shape, device=alive.device).masked_fill(~alive, -1.0).argmax(1)
 
     def returns(self, now: StepBuffers, action: Tensor, robots: Tensor) -> Tensor:
         """Play every copy to the horizon.

@@ -20,7 +20,6 @@ from train_RL_agents.policies.interface import acting_network, call_inputs
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.run.source import source_commit
 
-# torch advises against TorchScript, which deployed planners load, and its ONNX exporter.
 INPUTS = {"self": ["B", 7], "objects": ["B", 5, 5], "mask": ["B", 5]}
 
 

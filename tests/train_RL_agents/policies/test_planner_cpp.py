@@ -26,7 +26,6 @@ from train_RL_agents.policies.shield.acting import shield_agent
 EXAMPLE = ROOT / "docs" / "examples" / "planner_cpp"
 NO_SYMBOLS = ("-DCMAKE_CXX_FLAGS_DEBUG=-g0",)
 """Those of torch's headers would take longer than all else of the compilation."""
-# torch advises against TorchScript, which deployed planners load.
 
 
 @pytest.fixture(scope="module")

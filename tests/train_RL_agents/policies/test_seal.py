@@ -12,7 +12,6 @@ from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.seal import DIGITS, MARK, UNSEALED, checksum, sealed
 from train_RL_agents.run.checkpoint import CheckpointError
 
-# torch advises against TorchScript, which deployed planners load.
 FLIPS = 60
 
 

@@ -22,8 +22,6 @@ from train_RL_agents.policies.seal import checksum
 from train_RL_agents.policies.torchscript import METADATA
 from train_RL_agents.run.checkpoint import CheckpointError
 
-# torch advises against TorchScript, which deployed planners load.
-
 
 @pytest.fixture(params=list(REPLAY_AGENTS), scope="module")
 def files(request, tmp_path_factory):

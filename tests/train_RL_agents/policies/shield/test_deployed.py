@@ -15,7 +15,6 @@ from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 from train_RL_agents.policies.shield.deployed import exchanged
 
-# torch advises against TorchScript, which deployed planners load.
 DETERMINISTIC = [name for name in OUTPUTS if name != "SAC"]
 SETTINGS = ("margin_m=0.5", "closer_m=0.2", "hidden_buoy_m=0.7")
 FEW_SUBSTEPS = {"dt": 0.25, "substeps": 2}
