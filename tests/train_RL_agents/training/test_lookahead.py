@@ -30,15 +30,15 @@ AHEAD = LookaheadConfig(horizon_s=4.0, hold_s=1.0, speed_made_good=2.0, goal_sha
 
 
 def to_goal(seen):
-    """Turn toward the goal at half power: a policy that minds nobody."""
+    """Turn toward the goal at half power, as the oldest frame has it: it minds nobody."""
     x, y = seen.ego[..., 0], seen.ego[..., 1]
     side = torch.atan2(y, x).clamp(-1.0, 1.0)
-    ahead = 0.5 - seen.ego[..., 5:7].mean(-1) / 1000.0
+    ahead = 0.5 - seen.ego[..., -2:].mean(-1) / 1000.0
     return torch.stack([ahead + side, ahead - side], -1).clamp(-1.0, 1.0)
 
 
-def under_way(decisions=12, seed=4, worlds=WORLDS, stages=STAGES, config=CONFIG):
-    env = MarineNavEnv(worlds, stages=stages, config=config, seed=seed)
+def under_way(decisions=12, seed=4, worlds=WORLDS, stages=STAGES, config=CONFIG, frames=1):
+    env = MarineNavEnv(worlds, stages=stages, config=config, seed=seed, stack_k=frames)
     env.set_stage(torch.arange(worlds) % len(stages))
     stepper = Stepper(env, restarts=False)
     stepper.reset()
@@ -54,7 +54,8 @@ def played_alone(env, stepper, point, robots):
     A metre left brings a metre's progress, and takes half a second, which is one decision; the goal
     brings 10, of which .6 count.
     """
-    other = MarineNavEnv(env.worlds, stages=env.stages, config=env.config, seed=99)
+    same = {"stages": env.stages, "config": env.config, "stack_k": env.stack_k}
+    other = MarineNavEnv(env.worlds, seed=99, **same)
     other.load_state_dict(env.state_dict())
     loop = Stepper(other, restarts=False)
     for own, seen in zip(loop.now.frame_list, stepper.now.frame_list, strict=True):
@@ -72,11 +73,14 @@ def played_alone(env, stepper, point, robots):
 
 
 @pytest.mark.parametrize(
-    ("others", "decisions", "at_once"), [(0.0, 12, 1_000), (0.5, 12, 7), (0.0, 40, 1_000)]
+    ("others", "decisions", "at_once", "frames"),
+    [(0.0, 12, 1_000, 1), (0.5, 12, 7, 2), (0.0, 40, 1_000, 1)],
 )
-def test_returns_are_those_of_playing_each_action_alone(others, decisions, at_once, monkeypatch):
+def test_returns_are_those_of_playing_each_action_alone(
+    others, decisions, at_once, frames, monkeypatch
+):
     monkeypatch.setitem(CHUNK_WORLDS, "cpu", at_once)
-    env, stepper = under_way(decisions)
+    env, stepper = under_way(decisions, frames=frames)
     ahead = Lookahead(env, to_goal, dataclasses.replace(AHEAD, others=others))
     robots = torch.tensor([0, 1, 2, 3, 1])
     before = env.state_dict()
