@@ -74,7 +74,7 @@ def played_alone(env, stepper, point, robots):
 
 @pytest.mark.parametrize(
     ("others", "decisions", "at_once", "frames"),
-    [(0.0, 12, 1_000, 1), (0.5, 12, 7, 2), (0.0, 40, 1_000, 1)],
+    [(0.0, 12, 1_000, 1), (0.5, 12, 7, 3), (0.0, 40, 1_000, 1)],
 )
 def test_returns_are_those_of_playing_each_action_alone(
     others, decisions, at_once, frames, monkeypatch
