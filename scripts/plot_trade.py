@@ -110,7 +110,7 @@ def write_names(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
 
 def plot(points: Sequence[Point]) -> Figure:
     """Draw the points and their frontier."""
-    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+    figure = Figure(figsize=(8.0, 4.6), layout="constrained")
     axes = figure.add_subplot()
     best = frontier(points)
     line = ([point.time_s for point in best], [point.rules for point in best])
@@ -122,7 +122,7 @@ def plot(points: Sequence[Point]) -> Figure:
     axes.set_ylabel("rule score, mean of head-on, give-way, stand-on")
     title = "what the rules cost (beside a name: success, last stage)"
     axes.set_title(title, loc="left", fontsize=10)
-    axes.margins(x=0.2, y=0.08)
+    axes.margins(x=0.28, y=0.08)
     axes.grid(color="#D5E1E8", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -129,7 +129,9 @@ def test_a_task_without_published_figures_is_named(tmp_path, refused):
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
 def test_the_results_page_shows_the_shipped_policies(folder):
     # The published Rainbow did not learn, and the actors of DAgger and DPI are that of AC-IQN.
-    of_ac_iqn = dict.fromkeys(("distilled", "distilled_ensemble", "lookahead"), "AC-IQN")
+    of_ac_iqn = dict.fromkeys(
+        ("distilled", "distilled_ensemble", "generalist", "lookahead"), "AC-IQN"
+    )
     agent = ({"rainbow": "DQN"} | of_ac_iqn).get(folder.name)
     table = comparison_table(folder, compare_published.FIGURES, against=agent)
     columns = zip(*(line.strip("| ").split(" | ") for line in table.splitlines()[2:]), strict=True)
