@@ -304,13 +304,12 @@ class TrainConfig(Settings):
     def _check_actions(self) -> None:
         """Refuse an agent whose kind of actions the task does not take."""
         fitting = fitting_agents(self.task)
-        if AGENTS[self.agent].looks_ahead and self.agent not in fitting:
-            self.require(
-                False,
-                "agent",
-                f"it looks ahead in the task 'marine', and not in {self.task!r}; choose one of "
-                f"{', '.join(fitting)}",
-            )
+        self.require(
+            self.agent in fitting or not AGENTS[self.agent].looks_ahead,
+            "agent",
+            f"it looks ahead in the task 'marine', and not in {self.task!r}; choose one of "
+            f"{', '.join(fitting)}",
+        )
         given, kinds = AGENTS[self.agent].discrete, ("continuous", "discrete")
         self.require(
             self.agent in fitting,
