@@ -6,6 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.actor_critic import LoneActor
 from train_RL_agents.agents.base import Agent
@@ -22,6 +26,9 @@ IN_WEIGHTS = {"algorithm.ego_magnitude", "algorithm.object_magnitude"}
 
 def begin_with(agent: Agent, config: TrainConfig) -> None:
     """Copy the networks of the policy `algorithm.start` into an agent.
+
+    An actor alone may see more frames than the policy that it begins with: it acts alike, since
+    what comes of the older ones has weights of 0.
 
     Args:
         agent: takes over what it can use of them; its optimizer stays as it is.
@@ -52,6 +59,10 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     names = agent.network_settings
     theirs, own = settings_of(start.config, names), settings_of(config, names)
     differ = {key: value for key, value in theirs.items() if value != own[key]}
+    if sees_older_frames(agent, start.agent):
+        del differ["stack_k"]
+        for name in weights.keys() & state.keys():
+            weights[name] = with_older_frames(weights[name], state[name])
     fit = all(
         name in state
         and state[name].shape == weight.shape
@@ -65,6 +76,27 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
             f"{settings or 'with the same observation and magnitudes'}, or another policy"
         )
     agent.load_state_dict(weights, strict=False)
+
+
+def sees_older_frames(agent: Agent, start: Agent) -> bool:
+    """Return whether an agent can begin with a policy that sees fewer frames."""
+    fewer = start.spec.observation.frames < agent.spec.observation.frames
+    return fewer and isinstance(agent, LoneActor) and agent.policy.encoder.older_frames_last
+
+
+def with_older_frames(weight: Tensor, like: Tensor) -> Tensor:
+    """Return what the weights of one network are in a network that sees more frames.
+
+    The newest frame comes first: a layer's further columns are 0, and a scale of inputs is that of
+    all frames.
+
+    Args:
+        weight: of the layer, its bias, or a scale.
+        like: the same of the other network.
+    """
+    if weight.dim() == 1:
+        return weight[torch.arange(like.numel()) % weight.numel()]
+    return functional.pad(weight, (0, like.shape[-1] - weight.shape[-1]))
 
 
 def of_what(start: Agent, agent: Agent) -> str:

@@ -89,6 +89,34 @@ def test_an_actor_alone_begins_with_any_actor(name, start, tmp_path):
     torch.testing.assert_close(agent.explore(observation), expected, rtol=0.0, atol=0.05)
 
 
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("encoder", ["published", "relative_motion"])
+@pytest.mark.parametrize(("theirs", "own"), [(1, 2), (2, 3)])
+def test_an_actor_alone_begins_with_one_that_sees_fewer_frames(
+    name, encoder, theirs, own, tmp_path
+):
+    algorithm = {"encoder": encoder}
+    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm=algorithm, stack_k=theirs)
+    agent = begun("DPI", path, algorithm=algorithm, stack_k=own)
+    seen = agent.spec.observation.draw(16, torch.Generator().manual_seed(0))
+    newest = type(seen)(*(part[:, : part.shape[1] * theirs // own] for part in seen))
+    expected = load_policy(path)[0].act(newest, mean=True)
+    torch.testing.assert_close(agent.act(seen), expected, rtol=0.0, atol=1e-4)
+    torch.testing.assert_close(agent.explore(seen), expected, rtol=0.0, atol=0.05)
+
+
+def test_fewer_frames_than_the_start_are_refused(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "SAC", stack_k=2)
+    with pytest.raises(ConfigError, match=r"give its settings, stack_k=2, or"):
+        begun("DPI", path, stack_k=1)
+
+
+def test_where_old_and_new_features_mix_more_frames_are_refused(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "SAC", task="icra2024", stack_k=1)
+    with pytest.raises(ConfigError, match=r"give its settings, stack_k=1, or"):
+        begun("PPO", path, task="icra2024", stack_k=2)
+
+
 @pytest.mark.parametrize("shares", [(0.0, 0.1), (0.1, 0.0)])
 def test_the_average_for_acting_follows_where_only_one_has_it(shares, tmp_path):
     theirs, own = shares

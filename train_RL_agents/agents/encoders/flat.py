@@ -20,6 +20,8 @@ FLAT_WIDTH = 256  # that of the published encoder's output, for five objects
 class FlatEncoder(ObservationEncoder):
     """One layer for an observation that is one vector."""
 
+    older_frames_last = True
+
     def __init__(
         self, spec: FlatSpec, magnitude: Sequence[float] | None, widening: int = 1
     ) -> None:

@@ -31,6 +31,8 @@ class _ObjectsEncoder(ObservationEncoder):
     State-dict names are those of the published weights.
     """
 
+    older_frames_last = True
+
     def __init__(self, own: int, objects: int, rows: int, widening: int) -> None:
         super().__init__()
         own_width, width = EGO_WIDTH * widening, OBJECT_WIDTH * widening

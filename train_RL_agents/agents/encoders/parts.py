@@ -6,7 +6,7 @@ Widths are those of widening 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,10 @@ HIDDEN_WIDTH = 128  # published width of both hidden layers on it
 
 class ObservationEncoder(nn.Module):
     """What encoders share."""
+
+    older_frames_last: ClassVar[bool] = False
+    """Whether inputs and features of older frames come after all those of the newest one, so that
+    layers of one frame become those of several by further columns."""
 
     def read(self, observation: Any) -> Any:
         """Return what of an observation the encoder reads, views; a replay need keep no more.
