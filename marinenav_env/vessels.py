@@ -126,7 +126,10 @@ class VesselConfig(Settings):
                 f"one step of dt {self.dt} s would more than stop a vessel of inertia {inertia:g}; "
                 "give less damping, a shorter dt or more mass",
             )
-        self.require_order("min_thrust", "max_thrust", strict=True)
+        self.require(
+            self.min_thrust <= 0.0, "min_thrust", "vessels begin without thrust; give 0 or less"
+        )
+        self.require(self.max_thrust > 0.0, "max_thrust", "give more than 0")
 
     @property
     def top_speed(self) -> float:

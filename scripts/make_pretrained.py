@@ -136,8 +136,8 @@ def in_usual_worlds(config: TrainConfig) -> TrainConfig:
     water = {name: getattr(usual, name) for name in waters(config)}
     env: Any = dataclasses.replace(config.env, **water)
     stages = TASKS[config.task].evaluation_stages
-    episodes = config.evaluation.episodes[:1]
-    evaluation = dataclasses.replace(config.evaluation, stages=stages, episodes=episodes)
+    episodes = max(config.evaluation.episodes)  # a stage may have none
+    evaluation = dataclasses.replace(config.evaluation, stages=stages, episodes=(episodes,))
     return dataclasses.replace(config, env=env, evaluation=evaluation)
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from marinenav_env.fields import plain
 from marinenav_env.files import write_json
 from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.evaluation import (
@@ -43,7 +44,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         required=True,
         nargs="+",
         metavar="PATH",
-        help="evaluate these policies: a run's folder, a checkpoint, a folder of pretrained/, an "
+        help="evaluate these policies, in the worlds of the first: a run's folder, a checkpoint, "
+        "a folder of pretrained/, an "
         "exported or published TorchScript file, published weights (.npz, .pth); a classical "
         f"controller: {', '.join(PREFIX + name for name in BASELINES)}; or the mean of several "
         f"policies' actions: {ENSEMBLE}PATH,PATH",
@@ -145,12 +147,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         page.check_folder(Path(parsed.report))
         more = page.read_records(*(getattr(parsed, f"report_{name}") for name in RECORDS))
     check_together(parsed)
-    policies = [evaluate(parsed, path, console) for path in parsed.checkpoint]
-    first = policies[0]
+    first = evaluate(parsed, parsed.checkpoint[0], console)
+    others = (evaluate(parsed, path, console, first.config) for path in parsed.checkpoint[1:])
+    policies = [first, *others]
     names = "seed", "settings", "cvar", "adaptive_cvar"
     asked = {name: getattr(parsed, name) for name in names} | {"commit": source_commit()}
     named = zip(parsed.checkpoint, policies, strict=True)
-    tables = [{"checkpoint": path, **asked, **policy.as_json()} for path, policy in named]
+    tables = [
+        {"checkpoint": path, **asked, "env": plain(policy.config.env), **policy.as_json()}
+        for path, policy in named
+    ]
     if parsed.figure:
         draw_trajectories(
             first.agent, first.config, parsed.seed, Path(parsed.figure), act=first.act

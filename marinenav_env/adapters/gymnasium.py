@@ -28,6 +28,7 @@ from marinenav_env.adapters.convert import (
     action_space,
     check_face,
     check_handed_out,
+    ends_of,
     observation_space,
     observed,
     to_action,
@@ -87,6 +88,9 @@ class GymEnv(gymnasium.Env):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one decision.
 
+        At an episode's end the infos say whether the robot has reached its goal (``is_success``) or
+        touched something (``collision``), in tasks that have goals; neither is a time-out.
+
         Raises:
             ConfigError: the observation or the reward is not finite.
             ValueError: the action has another shape, or values that are none.
@@ -95,9 +99,11 @@ class GymEnv(gymnasium.Env):
         obs, reward = observed(self._spec, following.obs), to_numpy(following.reward)
         ends = following.terminated, following.truncated
         terminated, truncated = (bool(end.item()) for end in ends)
+        how = ends_of(self.env, following) if terminated or truncated else {}
         self._stepper.advance()
         check_handed_out(self.env, obs, reward)
-        return self._first(obs), reward.item(), terminated, truncated, {}
+        infos = {name: flag.item() for name, flag in how.items()}
+        return self._first(obs), reward.item(), terminated, truncated, infos
 
     def _first(self, obs: Any) -> Any:
         if isinstance(obs, dict):
@@ -111,7 +117,8 @@ class GymVectorEnv(VectorEnv):
     A finished world begins anew within the step (``AutoresetMode.SAME_STEP``): what is returned is
     the observation to act on, and the true last one stands in ``infos["final_obs"]``, arrays
     [N, ...] whose rows count where ``infos["_final_obs"]`` [N] is true. ``infos["acted"]`` [N] says
-    who took part in the decision.
+    who took part in the decision; ``infos["is_success"]`` and ``infos["collision"]`` [N] who has
+    reached its goal or touched something in it, in tasks that have goals.
 
     A robot that has ended while others of its world have not:
 
@@ -211,7 +218,7 @@ class GymVectorEnv(VectorEnv):
             raise gymnasium.error.ResetNeeded("no episode has begun: call reset() before step()")
         following = self._stepper.step(to_action(self.env, actions))
         done, truncated = following.done, following.truncated
-        infos = {"acted": to_numpy(following.acted)}
+        infos = {"acted": to_numpy(following.acted), **ends_of(self.env, following)}
         result = (to_numpy(each) for each in (following.reward, following.terminated, truncated))
         reward, terminated, cut = result
         if bool(done.any()):

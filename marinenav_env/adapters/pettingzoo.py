@@ -17,6 +17,7 @@ from marinenav_env.adapters.convert import (
     check_face,
     check_handed_out,
     checked_action,
+    ends_of,
     observation_space,
     observed,
     to_action,
@@ -32,7 +33,8 @@ class MarineParallelEnv(ParallelEnv):
     """The robots of one world, ``robot_0`` and so on.
 
     A robot that has ended is no agent any more until the next reset, as PettingZoo has it: it gets
-    its last observation and reward, and leaves ``agents``. Others see it no more.
+    its last observation and reward, and leaves ``agents``. Its infos say whether it has reached its
+    goal (``is_success``) or touched something (``collision``). Others see it no more.
 
     Args:
         task: the environment.
@@ -113,6 +115,7 @@ class MarineParallelEnv(ParallelEnv):
         obs = observed(self._spec, following.obs)
         flags = following.reward, following.terminated, following.truncated
         reward, terminated, truncated = (to_numpy(flag) for flag in flags)
+        how = ends_of(self.env, following)
         self._stepper.advance()
         check_handed_out(self.env, obs, reward)
         rewards, terminations, truncations = (
@@ -120,7 +123,11 @@ class MarineParallelEnv(ParallelEnv):
             for flag in (reward, terminated, truncated)
         )
         observations = self._of_agents(obs)
+        ended = [n for n in self.agents if terminations[n] or truncations[n]]
         infos: dict[str, dict] = {name: {} for name in self.agents}
+        for name in ended:
+            row = self.possible_agents.index(name)
+            infos[name] = {key: flag[row].item() for key, flag in how.items()}
         self.agents = [n for n in self.agents if not (terminations[n] or truncations[n])]
         return observations, rewards, terminations, truncations, infos
 

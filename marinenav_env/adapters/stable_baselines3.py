@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
+from marinenav_env.adapters.convert import ENDS
 from marinenav_env.adapters.gymnasium import GymVectorEnv
 from marinenav_env.fields import require
 
@@ -58,6 +59,7 @@ class SB3VecEnv(VecEnv):
             per_robot[row] = {
                 "terminal_observation": last,
                 "TimeLimit.truncated": bool(truncated[row] and not terminated[row]),
+                **{name: bool(infos[name][row]) for name in ENDS if name in infos},
             }
         return obs, reward, done, per_robot
 

@@ -304,7 +304,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         (".masked_fill(~alive, -1.0)", ""),
         ("returns[1:] - returns[0]", "returns[1:]"),
         ("position_std=0.0, velocity_std=0.0", "position_std=0.05, velocity_std=0.05"),
-        ("config=as_seen_on_average(env.config)", "config=env.config"),
+        ("config=as_looked_ahead(env.config)", "config=env.config"),
         ("radius_kappa=FOCUSED", "radius_kappa=config.perception.radius_kappa"),
         ("to_come = self._goal + ", "to_come = "),
         ("(distance - self._goal_distance)", "distance"),

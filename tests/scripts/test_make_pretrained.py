@@ -105,7 +105,7 @@ def test_a_folder_of_a_run(run, tmp_path, capsys):
 
 def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
     own = {"stream": {"speed": [0.0, 0.6]}, "reward": {"timestep": -0.3}}
-    evaluation = {"stages": [[2, 0, 8, 30.0]], "episodes": [4]}
+    evaluation = {"stages": [[2, 0, 8, 30.0], [2, 0, 9, 30.0]], "episodes": [0, 4]}
     save_policy(run / "checkpoints" / "best.pt", "SAC", env=own, evaluation=evaluation)
     shipped = {}
     for options in ((), ("--usual-worlds",)):
@@ -116,7 +116,7 @@ def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
         stages = [(row["robots"], row["buoys"]) for row in table["stages"]]
         shipped[options] = config.env.stream.speed, stages
     published = [(3, 0), (4, 0), (5, 0), (5, 2), (5, 3), (5, 4)]
-    assert list(shipped.values()) == [((0.0, 0.6), [(2, 8)]), ((0.0, 0.0), published)]
+    assert list(shipped.values()) == [((0.0, 0.6), [(2, 8), (2, 9)]), ((0.0, 0.0), published)]
     assert config.env.reward.timestep == -0.3
     made = json.loads((output / "provenance.json").read_text())
     assert made["trained_with"]["env"]["stream"]["speed"] == [0.0, 0.6]

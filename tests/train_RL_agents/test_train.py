@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from marinenav_env.kernel import memory
+from marinenav_env.vessels import VESSELS
 from tests.conftest import wait_for
 from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import ONE_STAGE, SHORT, TINY, command, environment
@@ -170,6 +171,17 @@ def test_a_run_with_one_evaluation_says_so():
     )
     assert one_run.note_on_curve(long) is None
     assert "evaluation.interval_steps is 600, so this run of 600" in one_run.note_on_curve(short)
+
+
+def test_a_vessel_half_changed_is_told(tmp_path, capsys):
+    assert not any(map(one_run.notes_on_vessel, VESSELS.values()))
+    own = ["env.vessel.length=4", "env.vessel.width=2", "env.vessel.max_thrust_rate=350"]
+    assert train.main(["--output", str(tmp_path), *TINY, *own]) == 0
+    told = capsys.readouterr().err
+    assert "env.vessel.radius is 2.79" in told
+    assert "by width has 2.236 m" in told
+    assert "env.vessel.max_thrust_rate is 350.0 N/s, and" in told
+    assert "reach 1000.0: agents" in told
 
 
 @pytest.mark.parametrize(

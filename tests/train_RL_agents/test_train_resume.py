@@ -1,5 +1,6 @@
 """A run goes on by --resume, longer too, and no other run takes its folder."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -93,6 +94,28 @@ def test_a_run_under_way_is_not_made_shorter_than_it_is(tmp_path, finished, caps
     (folder / "evaluation.json").unlink()
     command = ["--resume", str(folder), "total_steps=300"]
     refused(train.main, command, "total_steps is 300: the run has 600 already; give more")
+
+
+def test_no_seed_of_a_sweep_is_made_shorter_than_it_is(tmp_path, refused):
+    assert train.main(["--output", str(tmp_path), *TINY, "--seed", "4", "5"]) == 0
+    before = (tmp_path / "sweep.json").read_bytes()
+    command = ["--resume", str(tmp_path), "total_steps=6"]
+    refused(train.main, command, "total_steps is 6: seed 4 has 12 already; give more")
+    assert (tmp_path / "sweep.json").read_bytes() == before
+
+
+def test_resuming_without_the_replay_keeps_the_other_settings_of_checkpoints(
+    tmp_path, finished, monkeypatch
+):
+    folder, taken = shutil.copytree(finished, tmp_path / "run"), []
+    (folder / "evaluation.json").unlink()
+    monkeypatch.setattr(training, "train_one", lambda config, *_: taken.append(config.checkpoint))
+    for more in ([], ["checkpoint.with_replay=false"]):
+        assert train.main(["--resume", str(folder), *more]) == 0
+    before, after = taken
+    assert before.with_replay
+    assert before != type(before)(with_replay=True)
+    assert after == dataclasses.replace(before, with_replay=False)
 
 
 @pytest.mark.parametrize("begun", [False, True])

@@ -12,6 +12,7 @@ from rich.console import Console
 from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import read_shield, with_world_options
+from train_RL_agents.config.build import spec_of
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.against import compare, print_comparison
@@ -97,27 +98,48 @@ def evaluation_for(
 
 
 def check_together(arguments: argparse.Namespace) -> None:
-    """Check, before any work, that all policies are of one task, which the options know.
+    """Check, before any work, that all policies can act in the worlds of the first.
 
     Raises:
         CheckpointError: a policy is missing, damaged or of an unknown kind.
-        ConfigError: a policy is of another task than the first, or an option knows its task not.
+        ConfigError: a policy is of another task than the first, its actions mean something else
+            there, or it is a classical controller that does not know the vessel.
+        ConfigError: an option knows the task not, or evaluations have their own value of a setting.
     """
-    paths = [*arguments.checkpoint, *([arguments.against] if arguments.against else [])]
-    tasks = {path: _read(path, arguments)[1].task for path in paths}
-    first = paths[0]
-    for path, task in tasks.items():
-        if task != tasks[first]:
+    for setting in arguments.settings:
+        if setting.startswith("env.episode."):
             raise ConfigError(
-                f"task of {path} is {task!r}, that of {first} {tasks[first]!r}: policies that are "
-                "compared meet the same worlds; evaluate them apart"
+                f"{setting} is given: evaluations end episodes as their task has it "
+                "(docs/evaluation.md); leave it out"
             )
-    task = tasks[first]
+    paths = [*arguments.checkpoint, *([arguments.against] if arguments.against else [])]
+    read = {path: _read(path, arguments)[:2] for path in paths}
+    first = paths[0]
+    worlds = read[first][1]
+    task = worlds.task
+    remedy = "policies that are compared meet the same worlds; evaluate them apart"
+    for path, (agent, config) in read.items():
+        if config.task != task:
+            raise ConfigError(
+                f"task of {path} is {config.task!r}, that of {first} {task!r}: {remedy}"
+            )
+        if spec_of(config).action != spec_of(in_worlds_of(config, worlds)).action:
+            raise ConfigError(
+                f"{path} steers otherwise than {first}, whose thrust rates or time of a decision "
+                f"are others: {remedy}"
+            )
+        if task in VESSEL_TASKS:
+            check_hull(agent, worlds.env.vessel)
     if arguments.report and task != "marine":
         raise ConfigError(f"task is {task!r}: --report knows the vessels of 'marine' only")
     for option in ("figure", "against"):
         if getattr(arguments, option) and task not in VESSEL_TASKS:
             raise ConfigError(f"task is {task!r}, which has no vessels: leave --{option} out")
+
+
+def in_worlds_of(config: TrainConfig, other: TrainConfig) -> TrainConfig:
+    """Return the settings of a policy in the environment and the stages of another one."""
+    return dataclasses.replace(config, env=other.env, evaluation=other.evaluation)
 
 
 def played(
@@ -133,10 +155,21 @@ def played(
         return evaluation.run(act, recording, progress.update)
 
 
-def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> EvaluatedPolicy:
+def evaluate(
+    arguments: argparse.Namespace,
+    path: str,
+    console: Console,
+    worlds: TrainConfig | None = None,
+) -> EvaluatedPolicy:
     """Evaluate the policy at ``path`` as deployed, and print the table.
 
     A policy that samples its actions is evaluated with its mean actions too, in a second table.
+
+    Args:
+        arguments: the command line.
+        path: of the policy.
+        console: takes the tables.
+        worlds: of the policy whose worlds it meets; None for its own.
 
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
@@ -146,6 +179,7 @@ def evaluate(arguments: argparse.Namespace, path: str, console: Console) -> Eval
         ConfigError: there is no such scenario, or it cannot be played.
     """
     agent, config, origin = _read(path, arguments)
+    config = in_worlds_of(config, worlds or config)
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
@@ -213,7 +247,7 @@ def evaluate_against(
         CheckpointError: the policy is missing, damaged or of an unknown kind.
     """
     other, other_config = load_policy(arguments.against, choose_device(arguments.device))
-    config = dataclasses.replace(first.config, stack_k=other_config.stack_k)
+    config = in_worlds_of(other_config, first.config)
     others = played(evaluation_for(arguments, other, config), other.act, arguments.against)
     print_results(others, f"{other.name}, the same episodes", console)
     rows, other_rows = (

@@ -114,6 +114,13 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         seeds, values = noted
         before = config_of_file(values, path / multi_seed.SWEEP)
         config = _with_flags(before, arguments)
+        for seed in seeds if config.total_steps < before.total_steps else ():
+            trained = trained_steps(multi_seed.seed_folder(path, seed))
+            config.require(
+                config.total_steps >= trained,
+                "total_steps",
+                f"seed {seed} has {trained} already; give more",
+            )
         if processes.first and config.total_steps != before.total_steps:
             before = dataclasses.replace(before, total_steps=config.total_steps)
             multi_seed.write_sweep(path, seeds, plain(before))
@@ -145,9 +152,13 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
 
 def is_complete(folder: Path, config: TrainConfig) -> bool:
     """Whether a run has been evaluated at its end, and no longer one is asked for."""
-    steps = checkpoint.saved_steps(folder / checkpoint.CHECKPOINTS)
-    trained = steps[-1] if steps else config.total_steps
+    trained = trained_steps(folder) or config.total_steps
     return (folder / EVALUATION).exists() and trained >= config.total_steps
+
+
+def trained_steps(folder: Path) -> int:
+    """Return at which step the newest checkpoint of a run's folder is, 0 without one."""
+    return max(checkpoint.saved_steps(folder / checkpoint.CHECKPOINTS), default=0)
 
 
 def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Processes) -> None:

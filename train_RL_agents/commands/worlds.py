@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -53,7 +52,7 @@ def worlds_of(
 
     Args:
         arguments: ``checkpoint``, ``shield``, ``episodes``, ``seed``, and the world options;
-            without a stage or scenario the task's last stage counts.
+            without a stage or scenario the last of the policy's own evaluation counts.
         changes: numbers of the stages to replace.
         tasks: those that the command is for.
         adapt: changes the environment.
@@ -93,8 +92,9 @@ def worlds_of(
         env, _, others = _of_scenarios(arguments, env_config, options)
         names = [stage.label for stage in env.stages]
     else:
-        given = config.evaluation.stages if arguments.stage else kind.evaluation_stages[-1:]
-        stages = [dataclasses.replace(stage, **(changes or {})) for stage in given]
+        given = config.evaluation.stages if arguments.stage else config.evaluation.stages[-1:]
+        changed: Any = changes or {}
+        stages = [dataclasses.replace(stage, **changed) for stage in given]
         index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)
         env, others = kind(len(index), stages=stages, config=env_config, **options), []
         env.set_stage(index)
@@ -106,7 +106,10 @@ def worlds_of(
         if arguments.scenario:
             config = settings_in(config, find_scenarios(arguments.scenario))
         guarded = shield_agent(agent, config, shield, agent.act)
-    act = functools.partial(steered, guarded or agent.act, others)
+
+    def act(seen: Any) -> torch.Tensor:
+        return steered(guarded or agent.act, others, seen, env.alive)
+
     return SteeredWorlds(env, act, labels, placed=bool(arguments.scenario), guarded=guarded)
 
 

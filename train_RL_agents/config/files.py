@@ -14,11 +14,16 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from marinenav_env.envs.make import TASKS
-from marinenav_env.fields import ConfigError, convert, plain
+from marinenav_env.fields import ConfigError, convert
 from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
-from train_RL_agents.config.plain import check_names, config_from_plain, with_present_keys
+from train_RL_agents.config.plain import (
+    changed,
+    check_names,
+    config_from_plain,
+    with_present_keys,
+)
 from train_RL_agents.config.published import PublishedSettings, from_published
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
@@ -161,7 +166,11 @@ def _check_sections(layers: Sequence[dict[str, Any]], within: str = "") -> None:
         sections = [value for value in given if isinstance(value, dict)]
         if sections and len(sections) < len(given):
             value = next(value for value in given if not isinstance(value, dict))
-            raise ConfigError(f"{within}{key} is {value!r}: give a section, as another file does")
+            parts = ", ".join(f"{within}{key}.{name}" for name in sections[0])
+            name = f", or {within}{key}.name={value}" if isinstance(value, str) else ""
+            raise ConfigError(
+                f"{within}{key} is {value!r}: give a section, as other settings do ({parts}){name}"
+            )
         _check_sections(sections, f"{within}{key}.")
 
 
@@ -182,12 +191,12 @@ def _check_without_others(
 
 
 def with_overrides(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
-    """Return the settings with those of the top level changed by ``key=value``.
+    """Return the settings of a run with some changed by dotted ``key=value``.
 
     Raises:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
     """
-    return config_from_plain({**plain(config), **read_overrides(overrides)})
+    return changed(config, read_overrides(overrides))
 
 
 def _last(layers: Sequence[Mapping[str, Any]], key: str, default: Any) -> Any:

@@ -29,12 +29,21 @@ def config_from_plain(values: Mapping[str, Any]) -> TrainConfig:
     task = values.get("task", TrainConfig.task)
     check_names(name, task)
     check_of_task(values.get("env"), task)
-    concrete = {"algorithm": AGENTS[name].Config, "env": TASKS[task].config_type}
     try:
         base = TrainConfig(task=task, agent=name)
     except ConfigError as error:
         raise ConfigError(str(error).removeprefix("TrainConfig.")) from error
-    return build(TrainConfig, values, concrete=concrete, base=base)
+    return changed(base, values)
+
+
+def changed(config: TrainConfig, values: Mapping[str, Any]) -> TrainConfig:
+    """Return settings of the same task and agent, with what nested dictionaries give in its place.
+
+    Raises:
+        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
+    """
+    concrete = {"algorithm": AGENTS[config.agent].Config, "env": TASKS[config.task].config_type}
+    return build(TrainConfig, values, concrete=concrete, base=config)
 
 
 def check_of_task(values: Any, task: str, within: str = "") -> None:

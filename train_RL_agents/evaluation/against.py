@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,12 +11,19 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from train_RL_agents.evaluation.intervals import WorldBootstrap, bootstrap_of, mcnemar
+from train_RL_agents.evaluation.intervals import Estimate, WorldBootstrap, bootstrap_of, mcnemar
 from train_RL_agents.evaluation.results import Result
 from train_RL_agents.evaluation.score import V1
 
 Parts = tuple[Tensor, Tensor]
 """Sums [W] over each world, and how many were added: their ratio is the number."""
+SHARES = {
+    "success",
+    "collision",
+    "robot_success",
+    *(f"near_miss_{kind}" for kind in V1.near_miss_m),
+}
+"""Numbers that are shares."""
 
 
 def compare(first: Result, second: Result) -> dict[str, Any]:
@@ -44,9 +51,13 @@ def compare(first: Result, second: Result) -> dict[str, Any]:
         "neither": int((~won & ~lost).sum()),
         "mcnemar_p": mcnemar(only_first, only_second),
         "difference": {
-            name: bootstrap.difference(own, other).as_json() for (name, own), other in pairs
+            name: _difference(bootstrap, name)(own, other).as_json() for (name, own), other in pairs
         },
     }
+
+
+def _difference(bootstrap: WorldBootstrap, name: str) -> Callable[[Parts, Parts], Estimate]:
+    return bootstrap.difference_of_shares if name in SHARES else bootstrap.difference
 
 
 def _parts(result: Result, other: Result, bootstrap: WorldBootstrap) -> dict[str, Parts]:

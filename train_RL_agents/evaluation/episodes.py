@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -32,7 +33,8 @@ LOOK_INTERVAL = 25
 
 
 OneConfig = TypeVar("OneConfig", bound=TaskConfig)
-Policy = Callable[[Observation], Tensor]
+Policy = Callable[..., Tensor]
+"""From observations to actions."""
 Progress = Callable[[int], object]
 """Called now and then with how many episodes have ended since."""
 
@@ -125,12 +127,22 @@ class Batch:
 
     def _steer(self, act: Policy, worlds: Tensor, seen: Observation) -> Tensor:
         chosen = [(robots.index_select(0, worlds), policy) for robots, policy in self._steering]
-        return steered(act, chosen, seen)
+        return steered(act, chosen, seen, self._env.alive.index_select(0, worlds))
 
 
-def steered(act: Policy, others: Sequence[tuple[Tensor, Policy]], seen: Observation) -> Tensor:
-    """Return actions of a policy, and of the others for the robots [W, R] bool that they steer."""
-    action = act(seen)
+def steered(
+    act: Policy, others: Sequence[tuple[Tensor, Policy]], seen: Observation, alive: Tensor
+) -> Tensor:
+    """Return actions of a policy, and of others for the robots that they steer.
+
+    Args:
+        act: the policy; one that ``counts`` its decisions learns whose they are.
+        others: robots [W, R] bool, and what steers them.
+        seen: what all robots see.
+        alive: [W, R] bool, the robots that act.
+    """
+    own = functools.reduce(lambda left, other: left & ~other[0], others, alive)
+    action = act(seen, own) if getattr(act, "counts", False) else act(seen)
     for robots, policy in others:
         chosen = robots.view(*robots.shape, *(1,) * (action.dim() - robots.dim()))
         action = torch.where(chosen, policy(seen).to(action.dtype), action)

@@ -1,6 +1,8 @@
 """Intervals of 95%: Wilson for shares of worlds, the bootstrap over worlds for all else.
 
-The robots of a world are not independent, so the world is the unit that is drawn anew.
+The robots of a world are not independent, so the world is the unit that is drawn anew. A bootstrap
+knows no more than it has seen: where something never happened, or always, the interval is Wilson's
+or Poisson's for as many worlds or hours.
 """
 
 from __future__ import annotations
@@ -89,11 +91,39 @@ class WorldBootstrap:
         value = _divided(total.sum(), count.sum()) - _divided(total_2.sum(), count_2.sum())
         return Estimate(value.item(), low.item(), high.item())
 
+    def difference_of_shares(
+        self, first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]
+    ) -> Estimate:
+        """Return the difference of two shares of things in the same worlds (see `share`).
+
+        Where no world differs, the share of worlds that do has Wilson's interval.
+        """
+        estimate = self.difference(first, second)
+        if any(not torch.equal(a.double(), b.double()) for a, b in zip(first, second, strict=True)):
+            return estimate
+        worlds = int((first[1] > 0).sum())
+        largest = wilson_interval(0, worlds)[1] if worlds else math.nan
+        return Estimate(estimate.value, -largest, largest)
+
+    def rate(self, events: Tensor, exposure: Tensor) -> Estimate:
+        """Return how often something happens, for instance in an hour.
+
+        Where it never did, the interval is that of a Poisson process (Garwood 1936).
+
+        Args:
+            events: [W].
+            exposure: [W], in the unit of the rate.
+        """
+        estimate = self.ratio(events, exposure)
+        if estimate.value == 0.0:
+            most = -math.log((1.0 - LEVEL) / 2.0) / exposure.sum().item()
+            return Estimate(0.0, 0.0, most)
+        return estimate
+
     def share(self, hits: Tensor, trials: Tensor) -> Estimate:
         """Return a share of things in worlds.
 
-        A bootstrap knows no more than it has seen: where the share is 0 or 1, the interval is
-        Wilson's for as many trials as there are worlds.
+        Where it is 0 or 1, the interval is Wilson's for as many trials as there are worlds.
 
         Args:
             hits: [W].
@@ -110,13 +140,21 @@ class WorldBootstrap:
         return self.ratio(self.sums(world, values), self.sums(world, torch.ones_like(world)))
 
     def distribution(self, world: Tensor, values: Tensor, grid: Tensor) -> Tensor:
-        """Return the share of values [N] up to each of the grid [G], and its band: [3, G]."""
+        """Return the share of values [N] up to each of the grid [G], and its band: [3, G].
+
+        Where it is 0 or 1, the band is that of `share`.
+        """
         steps = len(grid) + 1
         place = world * steps + torch.searchsorted(grid, values.to(grid.dtype).contiguous())
         tally = torch.bincount(place, minlength=self.worlds * steps).view(self.worlds, steps)
         below, count = tally.cumsum(1)[:, :-1].double(), tally.sum(1).double()
+        share = _divided(below.sum(0), count.sum())
         band = torch.stack(self._interval(self._ratios(below, count)))
-        return torch.cat((_divided(below.sum(0), count.sum()).unsqueeze(0), band))
+        worlds = int((count > 0).sum())
+        for end in (0, 1) if worlds else ():
+            limits = torch.tensor(wilson_interval(end * worlds, worlds)).double().unsqueeze(1)
+            band = torch.where(share == end, limits, band)
+        return torch.cat((share.unsqueeze(0), band))
 
     def quantile(self, world: Tensor, values: Tensor, share: float) -> Estimate:
         """Return the least value up to which at least this share of the values [N] lie.

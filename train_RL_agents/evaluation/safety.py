@@ -49,7 +49,7 @@ def safety(measures: Measures) -> dict[str, Any]:
     }
     for kind in V1.near_miss_m:
         gap, near = vessels[f"gap_{kind}"], vessels[f"near_{kind}"]
-        counted = bootstrap.ratio(bootstrap.sums(world, near), hours)
+        counted = bootstrap.rate(bootstrap.sums(world, near), hours)
         numbers |= {
             f"collision_{kind}": collisions(measures, kind).as_json(),
             f"near_miss_{kind}": share_of_vessels(V1.near_misses(gap, kind)),

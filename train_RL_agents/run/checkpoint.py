@@ -254,4 +254,8 @@ def newest(path: Path) -> Path:
         steps = saved_steps(directory)
         if steps:
             return CheckpointFolder(directory).path(steps[-1])
-    raise CheckpointError(f"no checkpoint under {str(path)!r}: give a run's folder or a file")
+    seeds = sorted({file.parent.parent.name for file in path.glob(f"*/{CHECKPOINTS}/*.pt")})
+    found = f", which holds the runs {', '.join(seeds)}: give one of them" if seeds else ""
+    raise CheckpointError(
+        f"no checkpoint under {str(path)!r}{found or ': give a run folder or a file'}"
+    )

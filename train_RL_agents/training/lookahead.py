@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import MOST_DECISIONS, EnvConfig
 from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.spec import tuple_like
 from marinenav_env.fields import ConfigError
@@ -88,7 +88,7 @@ class Lookahead:
             self._future = type(env)(
                 self.copies * env.worlds,
                 stages=env.stages,
-                config=as_seen_on_average(env.config),
+                config=as_looked_ahead(env.config),
                 discrete=False,
                 device=env.device,
                 dtype=env.real_dtype,
@@ -165,9 +165,14 @@ class Lookahead:
         return torch.cat(parts)
 
 
-def as_seen_on_average(config: EnvConfig) -> EnvConfig:
-    """Return a configuration whose sensors show objects where they are, as large as on average."""
+def as_looked_ahead(config: EnvConfig) -> EnvConfig:
+    """Return the configuration of copies.
+
+    Their sensors show objects where they are, as large as on average, and no limit of decisions
+    cuts a rollout short: what would come after it counts.
+    """
     perception = dataclasses.replace(
         config.perception, position_std=0.0, velocity_std=0.0, radius_kappa=FOCUSED
     )
-    return dataclasses.replace(config, perception=perception)
+    episode = dataclasses.replace(config.episode, max_steps=MOST_DECISIONS)
+    return dataclasses.replace(config, perception=perception, episode=episode)

@@ -59,6 +59,25 @@ def test_an_episode_is_gymnasiums():
     assert 8 < decisions < 200
 
 
+def test_infos_tell_how_a_lone_robot_ended():
+    env = gymnasium.make("marinenav/Marine-v0", config={"reward": {"goal_distance": 15.0}})
+    told, ends = [], set()
+    for seed in range(6):
+        seen, _ = env.reset(seed=seed)
+        ended = False
+        while not ended:
+            side = np.arctan2(seen["self"][1], seen["self"][0]) - seen["self"][4]
+            action = np.clip([0.2 + side, 0.2 - side], -1.0, 1.0).astype(np.float32)
+            seen, reward, terminated, truncated, infos = env.step(action)
+            ended = terminated or truncated
+            told.append(bool(infos) == ended)
+        ends.add((infos["is_success"], reward > 0.0))
+        assert infos["collision"] == (terminated and not infos["is_success"])
+    assert all(told)
+    assert ends >= {(True, True)}
+    assert ends <= {(True, True), (False, False)}
+
+
 def test_at_the_limit_terminated_wins():
     """Gymnasium's limit sets both."""
     limits = {"config": {"episode": {"max_steps": 10}}}

@@ -57,6 +57,23 @@ def test_spaces_hold_what_a_vector_gives(task):
     assert infos["acted"].all()
 
 
+def test_infos_tell_how_robots_ended():
+    """By the sign of the last reward, which is large at a goal and at a collision."""
+    near = {"reward": {"goal_distance": 12.0, "collision": -50.0, "goal": 50.0}}
+    found = np.zeros(2, dtype=int)
+    for ended in ("anew", "waits"):
+        stages = [Stage(4, 0, 4, 30.0)]
+        env = GymVectorEnv(64, ended=ended, stages=stages, discrete=False, config=near)
+        env.reset(seed=2)
+        for _, (_, reward, terminated, _, infos) in sail(env, 120):
+            ends = infos["is_success"], infos["collision"]
+            assert np.array_equal(ends[0], reward > 25.0)
+            assert np.array_equal(ends[1], reward < -25.0)
+            assert np.array_equal(ends[0] | ends[1], terminated & infos["acted"])
+            found += [end.sum() for end in ends]
+    assert (found > 2).all()
+
+
 def test_a_vector_is_the_stepper():
     """Rows are the worlds' robots in order; the true last observation is apart from the next."""
     env = GymVectorEnv(8, "cartpole", seed=0)

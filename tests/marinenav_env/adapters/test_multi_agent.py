@@ -59,8 +59,11 @@ def test_a_robot_that_has_ended_leaves_the_agents(parallel):
         while env.agents:
             before = list(env.agents)
             actions = {name: np.ones(2, dtype=np.float32) for name in before}
-            obs, rewards, terminations, truncations, _ = env.step(actions)
+            obs, rewards, terminations, truncations, infos = env.step(actions)
             assert list(obs) == list(rewards) == before
+            assert {name: bool(infos[name]) for name in before} == {
+                name: terminations[name] or truncations[name] for name in before
+            }
             ended = {name for name in before if terminations[name] or truncations[name]}
             assert set(env.agents) == set(before) - ended
             left += len(ended) == 1 and len(before) == 2
@@ -104,6 +107,21 @@ def test_stable_baselines_gets_the_last_observation(vec_env):
     short.reset()
     told = [short.step(np.zeros((2, 1), dtype=np.float32))[3] for _ in range(3)]
     assert [infos[0].get("TimeLimit.truncated") for infos in told] == [None, None, True]
+
+
+def test_stable_baselines_learns_how_an_episode_ended(vec_env):
+    env = vec_env(GymVectorEnv(16, config=NEAR, **TWO))
+    env.seed(1)
+    env.reset()
+    found = set()
+    for _ in range(150):
+        _, reward, done, infos = env.step(np.ones((16, 2), dtype=np.float32))
+        for row in np.flatnonzero(done):
+            end = infos[row]["is_success"], infos[row]["collision"]
+            if not infos[row]["TimeLimit.truncated"]:
+                assert end == (reward[row] > 0.0, reward[row] < 0.0)
+            found.add(end)
+    assert found == {(True, False), (False, True), (False, False)}
 
 
 def test_stable_baselines_learns_from_no_robot_that_waits(vec_env):

@@ -77,6 +77,51 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert evaluate.main([*arguments, str(tmp_path / "third.pt")]) == 1
 
 
+def test_differences_of_shares_where_nothing_happened():
+    """Ten worlds in which two policies do alike do not show that they are alike."""
+    same = result([True] * 10, [10.0] * 10, [5.0] * 10)
+    found = compare(same, same)["difference"]
+    for name in ("success", "collision", "robot_success", "near_miss_vessel", "near_miss_buoy"):
+        assert found[name]["ci95"] == pytest.approx([-0.27753, 0.27753], abs=1e-4), name
+    assert found["time_s"]["ci95"] == [0.0, 0.0]
+
+
+def test_several_policies_meet_the_worlds_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 30)
+    stages = {"stages": [[2, 0, 4, 30.0], [1, 0, 0, 30.0]]}
+    first = str(save_policy(tmp_path / "first.pt", "AC-IQN", evaluation=stages))
+    drifting = {"stream": {"speed": [0.6, 0.6]}}
+    second = str(save_policy(tmp_path / "second.pt", "AC-IQN", env=drifting))
+    own = table_of(tmp_path, "--checkpoint", second, "--episodes", "3", "--stage", "2,0,4,30")
+    command = ["--checkpoint", first, second, "--episodes", "3"]
+    report = ["--report", str(tmp_path / "report")]
+    one, other = table_of(tmp_path, *command, *report)["policies"]
+    assert other["stages"] == one["stages"]  # since their weights are the same
+    assert other["stages"][0] != own["stages"][0]
+
+
+@pytest.mark.parametrize("option", [[], ["--against"]])
+def test_policies_that_steer_otherwise_are_refused_before_any_work(
+    tmp_path, monkeypatch, refused, option
+):
+    monkeypatch.setattr(evaluate, "evaluate", None)
+    first = str(save_policy(tmp_path / "first.pt", "DQN"))
+    rates = [-1000.0, -500.0, 0.0, 500.0, 1000.0]
+    reordered = {"vessel": {"left_thrust_rates": rates}}
+    second = str(save_policy(tmp_path / "second.pt", "DQN", env=reordered))
+    message = f"{second} steers otherwise than {first}"
+    refused(evaluate.main, ["--checkpoint", first, *option, second], message)
+    slow = str(save_policy(tmp_path / "slow.pt", "SAC", env={"vessel": {"max_thrust_rate": 400.0}}))
+    command = ["--checkpoint", slow, *option, "baseline:orca"]
+    refused(evaluate.main, command, "baseline:orca steers otherwise")
+
+
+def test_ends_of_episodes_are_those_of_evaluations(tmp_path, monkeypatch, refused):
+    monkeypatch.setattr(evaluate, "evaluate", None)
+    command = ["--checkpoint", "baseline:orca", "env.episode.max_steps=3"]
+    refused(evaluate.main, command, "env.episode.max_steps=3 is given: evaluations end")
+
+
 def test_policies_of_two_tasks_are_refused_before_any_work(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(evaluate, "evaluate", None)
     first, second = str(tmp_path / "first.pt"), str(tmp_path / "second.pt")

@@ -112,3 +112,33 @@ def test_a_share_of_none_or_all_has_an_interval_too(hits):
     trials = torch.ones(20, dtype=torch.float64)
     estimate = WorldBootstrap(20).share(hits * trials, trials)
     assert estimate == (hits, *wilson_interval(int(hits) * 20, 20))
+
+
+def test_what_never_happened_in_some_hours_has_poissons_limit():
+    """No event in an hour: exp(-3.69) = .025, whatever the bootstrap has seen."""
+    bootstrap, hours = WorldBootstrap(10), torch.full((10,), 0.1)
+    never = bootstrap.rate(torch.zeros(10), hours)
+    assert never == pytest.approx((0.0, 0.0, stats.chi2.ppf(0.975, 2) / 2.0), rel=1e-6)
+    events = (torch.arange(10) % 2).double()
+    assert bootstrap.rate(events, hours) == bootstrap.ratio(events, hours)
+
+
+def test_policies_that_no_world_tells_apart_may_differ_all_the_same():
+    hits, trials = torch.tensor([3.0, 0.0] * 10), torch.full((20,), 5.0)
+    bootstrap = WorldBootstrap(20)
+    most = wilson_interval(0, 20)[1]
+    same = bootstrap.difference_of_shares((hits, trials), (hits, trials))
+    assert same == pytest.approx((0.0, -most, most))
+    other = hits.flip(0)
+    found = bootstrap.difference_of_shares((hits, trials), (other, trials))
+    assert found == bootstrap.difference((hits, trials), (other, trials))
+    nobody = bootstrap.difference_of_shares((hits * 0, trials * 0), (hits * 0, trials * 0))
+    assert nobody.as_json() == {"value": None, "ci95": [None, None]}
+
+
+def test_the_band_where_all_or_none_lie_below():
+    _, low, high = WorldBootstrap(20).distribution(
+        torch.arange(20), torch.full((20,), 3.0), torch.tensor([1.0, 5.0])
+    )
+    assert (low[0], high[0]) == pytest.approx(wilson_interval(0, 20))
+    assert (low[1], high[1]) == pytest.approx(wilson_interval(20, 20))

@@ -80,6 +80,11 @@ def test_missing_and_foreign_files(tmp_path):
         load(tmp_path / "other.pt")
     with pytest.raises(CheckpointError, match="no checkpoint under"):
         newest(tmp_path / "nowhere")
+    for seed in (4, 5):
+        runs = tmp_path / "sweep" / f"seed_{seed}" / "checkpoints"
+        CheckpointFolder(runs, keep=2, rank=0).save(10, STATE, wait=lambda: None)
+    with pytest.raises(CheckpointError, match=r"holds the runs seed_4, seed_5: give one of them"):
+        newest(tmp_path / "sweep")
 
 
 def test_keeps_the_newest(tmp_path):

@@ -16,12 +16,12 @@ from train_RL_agents.agents import lattice
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.training.lookahead import CHUNK_WORLDS, Lookahead, as_seen_on_average
+from train_RL_agents.training.lookahead import CHUNK_WORLDS, Lookahead, as_looked_ahead
 from train_RL_agents.training.run_state import make_learner
 
 WORLDS = 5
 STAGES = [Stage(3, 1, 0, 30.0), Stage(4, 0, 4, 30.0)]
-CONFIG = as_seen_on_average(
+CONFIG = as_looked_ahead(
     dataclasses.replace(
         EnvConfig(), reward=dataclasses.replace(EnvConfig().reward, collision=-30.0, colregs=-1.0)
     )
@@ -105,6 +105,18 @@ def test_advantages_are_over_the_policy_for_the_robot_looked_at():
     torch.testing.assert_close(advantages, (returns[1:] - returns[0]).T)
 
 
+def test_a_limit_of_decisions_cuts_no_rollout_short():
+    """What would come after it counts: a truncation is not an end."""
+    found = []
+    for limit in (1000, 14):
+        episode = dataclasses.replace(CONFIG.episode, max_steps=limit)
+        env, stepper = under_way(config=dataclasses.replace(CONFIG, episode=episode))
+        ahead = Lookahead(env, to_goal, AHEAD)
+        robots = torch.tensor([0, 1, 2, 3, 1])
+        found.append(ahead.returns(stepper.now, to_goal(stepper.now.obs), robots))
+    assert torch.equal(*found)
+
+
 def test_an_action_that_is_the_policys_own_gains_nothing():
     """So copies differ by nothing else, whatever noise the sensors have."""
     env, stepper = under_way(config=EnvConfig())
@@ -159,7 +171,7 @@ def test_who_takes_the_best_of_what_was_tried_avoids_buoys_that_the_policy_hits(
 
 
 def test_copies_see_no_noise_and_objects_as_large_as_on_average():
-    config = as_seen_on_average(EnvConfig())
+    config = as_looked_ahead(EnvConfig())
     env = MarineNavEnv(2_000, stages=[Stage(1, 0, 8, 30.0)], config=config, seed=3)
     stepper = Stepper(env)
     seen = stepper.reset().obs

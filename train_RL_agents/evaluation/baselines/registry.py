@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from marinenav_env.envs.observation import Observation
+from marinenav_env.envs.observation import EGO_FEATURES, Observation
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
 from train_RL_agents.agents.base import Agent
@@ -30,15 +31,40 @@ BASELINES: dict[str, Callable[[Observation], Tensor]] = {
     "sb-mpc-published": functools.partial(sbmpc.sb_mpc, settings=sbmpc.PUBLISHED),
 }
 """Under its plain name each has the settings that did best here."""
+CHOSEN_FROM = ("left_thrust_rates", "right_thrust_rates")
+"""Fields of a vessel that controllers may find otherwise: they take the nearest choices."""
 PREFIX = "baseline:"
 """Of the name of a baseline where a policy's file is asked for."""
-RATES = (HULL.left_thrust_rates, HULL.right_thrust_rates)
 
 
 @functools.cache
-def _rates(side: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _choices(rates: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return a side's choices of actions in [-1, 1]; made once, as a copy to a device waits."""
-    return torch.tensor(RATES[side], dtype=dtype, device=device) / HULL.max_thrust_rate
+    return torch.tensor(rates, dtype=dtype, device=device) / HULL.max_thrust_rate
+
+
+def nearest_index(action: Tensor, vessel: VesselConfig) -> Tensor:
+    """Return the index [...] of a vessel's discrete action that is nearest on either side.
+
+    Args:
+        action: [..., 2] in [-1, 1].
+        vessel: gives the choices.
+    """
+    left, right = (
+        (part.unsqueeze(-1) - _choices(rates, action.dtype, action.device)).abs().argmin(-1)
+        for part, rates in zip(
+            action.unbind(-1), (vessel.left_thrust_rates, vessel.right_thrust_rates), strict=True
+        )
+    )
+    return left * len(vessel.right_thrust_rates) + right
+
+
+def newest_frame(observation: Observation) -> Observation:
+    """Return the latest of the decisions that an observation shows."""
+    frames = observation.ego.shape[-1] // len(EGO_FEATURES)
+    rows = observation.mask.shape[-1] // frames
+    ego, objects, mask = observation
+    return Observation(ego[..., : len(EGO_FEATURES)], objects[..., :rows, :], mask[..., :rows])
 
 
 def _plain(name: str) -> str:
@@ -68,17 +94,7 @@ class Baseline:
 
     def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return actions [..., 2] in [-1, 1]."""
-        return self._act(observation)
-
-    def act_index(self, observation: Observation) -> Tensor:
-        """Return the index [...] of the discrete action that is nearest on either side."""
-        action = self.act(observation)
-        rates = [_rates(side, action.dtype, action.device) for side in range(2)]
-        left, right = (
-            (part.unsqueeze(-1) - rate).abs().argmin(-1)
-            for part, rate in zip(action.unbind(-1), rates, strict=True)
-        )
-        return left * len(RATES[1]) + right
+        return self._act(newest_frame(observation))
 
     def act_under(self, **settings: Any) -> None:
         """Refuse any setting.
@@ -100,8 +116,20 @@ def check_hull(agent: Actor, vessel: VesselConfig) -> None:
     Raises:
         ConfigError: it is to steer another vessel.
     """
-    if isinstance(agent, Baseline) and vessel.name != HULL.name:
+    if isinstance(agent, Baseline) and (unknown := unknown_of(vessel)):
         raise ConfigError(
-            f"vessel is {vessel.name!r}: baseline {agent.name!r} knows the motion of {HULL.name!r} "
-            "only; leave env.vessel out, or give a policy"
+            f"{unknown}: baseline {agent.name!r} knows the motion of {HULL.name!r} only; leave "
+            "env.vessel out, or give a policy"
         )
+
+
+def unknown_of(vessel: VesselConfig) -> str | None:
+    """Return what keeps classical controllers from steering a vessel, in words; None if nothing."""
+    if vessel.name != HULL.name:
+        return f"vessel is {vessel.name!r}"
+    names = (field.name for field in dataclasses.fields(HULL) if field.name not in CHOSEN_FROM)
+    for name in names:
+        value, known = getattr(vessel, name), getattr(HULL, name)
+        if value != known:
+            return f"vessel.{name} is {value}, not {known}"
+    return None

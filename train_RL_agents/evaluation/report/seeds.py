@@ -20,7 +20,7 @@ from scipy import stats
 from marinenav_env.fields import ConfigError
 from marinenav_env.files import parse_json, read_parsed
 from train_RL_agents.evaluation.report.charts import colour_of, finished
-from train_RL_agents.metrics.curves import Run, read_run, stages_of_run, success_curve
+from train_RL_agents.metrics.curves import Run, read_runs, stages_of_run, success_curve
 from train_RL_agents.run.provenance import EVALUATION
 
 RESAMPLES = 2_000
@@ -34,7 +34,7 @@ class Training(NamedTuple):
     """A run, or a sweep over seeds.
 
     Attributes:
-        run: its records.
+        run: records of its complete seeds.
         success: [S, K] of S seeds in K stages, of their final evaluations.
         stages: [K] the stages' counts, to compare only the same ones.
     """
@@ -61,7 +61,8 @@ def read_training(folder: Path) -> Training:
             "stages: give a complete run, or a sweep over seeds"
         )
     success = np.array([[value for _, value in table] for table in tables])
-    return Training(read_run(folder, folder.name), success, stages[0])
+    run = read_runs([file.parent for file in files], folder.name)
+    return Training(run, success, stages[0])
 
 
 def _rows(text: str) -> list[tuple[tuple[float, ...], float]]:

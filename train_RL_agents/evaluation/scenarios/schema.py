@@ -110,6 +110,7 @@ class Scenario(Settings):
                     f"{hull.max_thrust} N a side; give less"
                 )
         self._check_overlaps(where, hull.radius)
+        self._check_goals(where, hull.radius - config.reward.goal_distance)
 
     def _check_overlaps(self, where: str, hull_radius: float) -> None:
         circles = [
@@ -124,6 +125,17 @@ class Scenario(Settings):
                 raise ConfigError(
                     f"{where}: {other} is {there}, which touches {name} = {at}: give places more "
                     f"than {radius + other_radius + moved:.2f} m apart"
+                )
+
+    def _check_goals(self, where: str, in_reach: float) -> None:
+        """Refuse a goal that nobody reaches without touching a buoy."""
+        for (i, vessel), (j, buoy) in itertools.product(
+            enumerate(self.vessels), enumerate(self.buoys)
+        ):
+            if math.dist(vessel.goal, buoy.position) <= buoy.radius + in_reach:
+                raise ConfigError(
+                    f"{where}: vessels[{i}].goal is {vessel.goal}, where buoys[{j}] lies at "
+                    f"{buoy.position}: move one of them"
                 )
 
 

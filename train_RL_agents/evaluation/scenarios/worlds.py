@@ -14,7 +14,12 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
-from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
+from train_RL_agents.evaluation.baselines.registry import (
+    BASELINES,
+    Baseline,
+    nearest_index,
+    unknown_of,
+)
 from train_RL_agents.evaluation.baselines.vessel import HULL
 from train_RL_agents.evaluation.episodes import Policy
 from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
@@ -57,7 +62,7 @@ def make_worlds(
     Raises:
         ConfigError: a scenario cannot be played.
     """
-    steering = steering_policies(discrete, device)
+    steering = steering_policies(config.vessel, discrete, device)
     for scenario in scenarios:
         scenario.check_against(config, (POLICY, *steering))
         check_baselines(scenario, config.vessel)
@@ -92,13 +97,20 @@ def grouped(scenarios: Sequence[Scenario], config: EnvConfig) -> dict[EnvConfig,
     return alike
 
 
-def steering_policies(discrete: bool, device: torch.device | str) -> dict[str, Policy]:
+def steering_policies(
+    vessel: VesselConfig, discrete: bool, device: torch.device | str
+) -> dict[str, Policy]:
     """Return what may steer a vessel besides the policy, by name."""
-    steering: dict[str, Policy] = {"straight": functools.partial(hold, discrete=discrete)}
-    for name in BASELINES:
-        baseline = Baseline(name, device)
-        steering[name] = baseline.act_index if discrete else baseline.act
-    return steering
+    steering: dict[str, Policy] = {"straight": hold}
+    steering |= {name: Baseline(name, device).act for name in BASELINES}
+    if not discrete:
+        return steering
+    return {name: functools.partial(act_index, act, vessel) for name, act in steering.items()}
+
+
+def act_index(act: Policy, vessel: VesselConfig, observation: Observation) -> Tensor:
+    """Return the indices [...] of a vessel's discrete actions nearest to those of a policy."""
+    return nearest_index(act(observation), vessel)
 
 
 def check_baselines(scenario: Scenario, hull: VesselConfig) -> None:
@@ -108,20 +120,16 @@ def check_baselines(scenario: Scenario, hull: VesselConfig) -> None:
         ConfigError: one is to steer another vessel.
     """
     for i, vessel in enumerate(scenario.vessels):
-        if vessel.steer in BASELINES and hull.name != HULL.name:
+        if vessel.steer in BASELINES and (unknown := unknown_of(hull)):
             raise ConfigError(
                 f"scenario {scenario.name!r}: vessels[{i}].steer is {vessel.steer!r}: it knows the "
-                f"motion of {HULL.name!r} only, and the policy sails {hull.name!r}; choose "
-                f"'straight' or '{POLICY}'"
+                f"motion of {HULL.name!r} only, and {unknown}; choose 'straight' or '{POLICY}'"
             )
 
 
-def hold(observation: Observation, *, discrete: bool) -> Tensor:
-    """Return actions that change no thrust: indices [...], or rates [..., 2]."""
-    lead = observation.ego.shape[:-1]
-    if discrete:
-        return torch.zeros(lead, dtype=torch.int64, device=observation.ego.device)
-    return observation.ego.new_zeros(*lead, 2)
+def hold(observation: Observation) -> Tensor:
+    """Return actions [..., 2] that change no thrust."""
+    return observation.ego.new_zeros(*observation.ego.shape[:-1], 2)
 
 
 def steered_by(name: str, scenarios: Sequence[Scenario], robots: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,9 @@ class Acting(nn.Module):
 class ShieldedPolicy:
     """A policy with its shield, called with an observation, that counts on the device.
 
+    Attributes:
+        counts: that it takes the robots whose decisions count, too.
+
     Args:
         act: the policy.
         env: of the vessel that acts.
@@ -44,6 +47,8 @@ class ShieldedPolicy:
         discrete: whether the policy gives action indices.
         device: where it acts.
     """
+
+    counts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -59,12 +64,18 @@ class ShieldedPolicy:
         self._counts = torch.zeros(len(COUNTS), dtype=torch.int64, device=device)
 
     @torch.no_grad()
-    def __call__(self, observation: Observation) -> Tensor:
-        """Return the actions `[...]` or `[..., 2]` of an observation `[..., ...]`."""
+    def __call__(self, observation: Observation, acting: Tensor | None = None) -> Tensor:
+        """Return the actions `[...]` or `[..., 2]` of an observation `[..., ...]`.
+
+        Args:
+            observation: of vessels; rows of those that are not there are zero.
+            acting: `[...]` bool, whose decisions count; None for all that are not at their goals.
+        """
         guarded = self.shield(tuple(observation))
         goal, margin = observation[0][..., :2], self.config.margin_m
-        # Vessels that are under way; the rows of others are zero.
-        under_way = torch.linalg.vector_norm(goal, dim=-1) > self.shield.goal_distance
+        under_way = acting
+        if under_way is None:
+            under_way = torch.linalg.vector_norm(goal, dim=-1) > self.shield.goal_distance
         changed = guarded.action != guarded.proposed
         changed = changed if self.shield.discrete else changed.any(-1)
         unsafe = guarded.predicted < margin

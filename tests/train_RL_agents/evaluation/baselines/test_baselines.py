@@ -1,5 +1,6 @@
 """Classical controllers: their parts by hand, and the success that the specification expects."""
 
+import dataclasses
 import math
 
 import pytest
@@ -13,10 +14,12 @@ from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.baselines import orca, sbmpc, vessel
 from train_RL_agents.evaluation.baselines.observed import objects_of
-from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline
+from train_RL_agents.evaluation.baselines.registry import BASELINES, Baseline, check_hull
+from train_RL_agents.evaluation.baselines.vessel import HULL
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
+from train_RL_agents.evaluation.scenarios.worlds import steering_policies
 
 
 def seen(*objects, goal=(30.0, 0.0), velocity=(0.0, 0.0), thrust=(0.0, 0.0)):
@@ -155,15 +158,49 @@ def test_a_baseline_is_a_policy_on_the_command_line(monkeypatch, capsys, refused
         refused(evaluate.main, ["--checkpoint", *policy], message)
 
 
+RATES = (-1000.0, -500.0, 0.0, 500.0, 1000.0)
+"""In another order than the published ones."""
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+@pytest.mark.parametrize("rates", [HULL.left_thrust_rates, RATES])
 @pytest.mark.parametrize("discrete", [False, True])
-def test_a_baseline_steers_in_a_scenario(discrete):
+def test_baselines_steer_in_a_scenario(discrete, rates, frames):
+    """Whatever the order of a vessel's discrete actions, and however many decisions are seen."""
     own = Vessel((0.0, 0.0), (40.0, 0.0))
-    other = Vessel((0.0, 20.0), (30.0, 20.0), heading_deg=90.0, steer="goal-straight")
-    scenario = Scenario("two", (own, other), repeats=1)
-    make = ScenarioEvaluation([scenario], seed=1, config=EnvConfig(), discrete=discrete)
-    baseline = Baseline("goal-straight")
-    (row,) = make.run(baseline.act_index if discrete else baseline.act).rows
+    lanes = {"goal-straight": 20.0, "orca": 40.0, "kuwata": 60.0, "apf": 80.0, "sb-mpc": 100.0}
+    others = [Vessel((0.0, y), (30.0, y), heading_deg=90.0, steer=n) for n, y in lanes.items()]
+    scenario = Scenario("lanes", (own, *others), repeats=1)
+    config = with_rates(rates)
+    placed = {"config": config, "discrete": discrete, "stack_k": frames}
+    make = ScenarioEvaluation([scenario], seed=1, **placed)
+    act = steering_policies(config.vessel, discrete, "cpu")["goal-straight"]
+    (row,) = make.run(act).rows
     assert row.success == 1.0
+
+
+@pytest.mark.parametrize("rates", [HULL.left_thrust_rates, RATES])
+def test_straight_changes_no_thrust(rates):
+    config = with_rates(rates)
+    index = steering_policies(config.vessel, True, "cpu")["straight"](seen_by(2))
+    left, right = index // len(rates), index % len(rates)
+    assert {rates[choice] for choice in left} == {rates[::-1][choice] for choice in right} == {0.0}
+
+
+def with_rates(rates):
+    vessel = dataclasses.replace(HULL, left_thrust_rates=rates, right_thrust_rates=rates[::-1])
+    return dataclasses.replace(EnvConfig(), vessel=vessel)
+
+
+def seen_by(robots):
+    """What some robots see of nothing."""
+    return Observation(torch.zeros(robots, 7), torch.zeros(robots, 5, 5), torch.zeros(robots, 5))
+
+
+def test_a_baseline_refuses_other_thrust_rates():
+    vessel = dataclasses.replace(HULL, max_thrust_rate=400.0)
+    with pytest.raises(ConfigError, match=r"max_thrust_rate is 400.0, not \d+.0: baseline 'orca'"):
+        check_hull(Baseline("orca"), vessel)
 
 
 def test_hyphens_may_be_left_out():

@@ -62,6 +62,17 @@ def test_curves_and_profile(sweeps):
     assert profile.y[0] == 1.0
 
 
+@pytest.mark.parametrize("text", ["", '{"mode": "train", "step": 1}\n'])
+def test_seeds_under_way_do_not_count(sweeps, text):
+    before = seeds.read_training(Path(sweeps[0]))
+    begun = Path(sweeps[0]) / "seed_7"
+    begun.mkdir()
+    (begun / "metrics.jsonl").write_text(text)
+    training = seeds.read_training(Path(sweeps[0]))
+    assert training.run == before.run
+    assert len(seeds.curves([training]).data[2].x) == 2
+
+
 def test_other_stages_are_not_compared(sweeps, tmp_path):
     write_run(tmp_path / "other", [0.5, 0.5], robots=7)
     trainings = read_records([*sweeps[:1], str(tmp_path / "other")], []).trainings

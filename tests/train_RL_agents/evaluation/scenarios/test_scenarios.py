@@ -1,7 +1,6 @@
 """Scenarios from files, in the simulator, and on the command line."""
 
 import dataclasses
-import functools
 
 import pytest
 import torch
@@ -24,12 +23,11 @@ from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.files import find_scenarios, read_scenarios
 from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
-from train_RL_agents.evaluation.scenarios.schema import DISTURBANCES, Scenario, Vessel, Vortex
-from train_RL_agents.evaluation.scenarios.worlds import hold
+from train_RL_agents.evaluation.scenarios.schema import DISTURBANCES, Buoy, Scenario, Vessel, Vortex
+from train_RL_agents.evaluation.scenarios.worlds import hold as keep
 
 STRAIGHT = Vessel((0.0, 0.0), (30.0, 0.0), speed=2.5)
 CROSSING = Vessel((20.0, 30.0), (20.0, -30.0), heading_deg=270.0, speed=2.0, steer="straight")
-keep = functools.partial(hold, discrete=False)
 
 
 def evaluation(*scenarios, repeats=None, discrete=False):
@@ -199,6 +197,10 @@ def test_files_that_are_refused(tmp_path, content, message):
     [
         ({"vessels": (STRAIGHT, STRAIGHT)}, r"vessels\[1\].start .* touches vessels\[0\].start"),
         ({"vessels": (Vessel((0, 0), (1, 1)),)}, r"vessels\[0\].goal is .*within 2.0 m"),
+        (
+            {"vessels": (Vessel((0, 0), (30, 0)),), "buoys": (Buoy((31.7, 0.0), 1.0),)},
+            r"vessels\[0\].goal is .*, where buoys\[0\] lies at",
+        ),
         ({"vessels": (Vessel((0, 0), (9, 9), speed=4.0),)}, r"vessels\[0\].speed is 4.0"),
         (
             {"vessels": (STRAIGHT, Vessel((9, 9), (1, 1), steer="pilot"))},

@@ -16,6 +16,7 @@ from train_RL_agents import evaluate
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.evaluation import figures
 from train_RL_agents.evaluation.episodes import Evaluation
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
@@ -41,6 +42,20 @@ def test_a_blind_policy_stops_hitting_buoys(short_evaluations):
     assert kept.outcomes.collision.sum() == 0
     assert 0.0 <= report["no_safe_plan"] <= report["changed"] <= report["unsafe"] < 0.5
     assert report["decisions"] == kept.measures.vessels["time"].sum() / 0.5
+
+
+def test_what_a_shield_counts_are_decisions_of_the_vessels_that_it_steers():
+    """Not those of vessels that something else steers, nor of those that have ended."""
+    own = Vessel(start=(0.0, 0.0), goal=(30.0, 0.0))
+    other = Vessel(start=(15.0, 9.0), goal=(15.0, -30.0), heading_deg=-90.0, steer="straight")
+    buoys = (Buoy(position=(15.0, 0.0), radius=1.0),)
+    scenario = Scenario(name="crossing", vessels=(own, other), buoys=buoys, repeats=3)
+    blind = ShieldConfig(margin_m=0.0, horizon_s=0.5, hold_s=0.5)
+    guarded = ShieldedPolicy(full_ahead, ENV, blind, discrete=False)
+    results = ScenarioEvaluation([scenario], seed=1, config=ENV, discrete=False).run(guarded)
+    vessels = results.rows[0].measures.vessels
+    assert results.rows[0].outcomes.collision.any()
+    assert guarded.report()["decisions"] == vessels["time"].sum() / 0.5
 
 
 def test_evaluate_takes_a_shield(tmp_path, capsys, refused, short_evaluations):
