@@ -17,6 +17,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import Settings
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
@@ -24,6 +27,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.agents.settings import AgentConfig
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.commands.parser import Parser
+from train_RL_agents.config.files import CONFIGS
 from train_RL_agents.config.schema import TrainConfig
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
@@ -32,10 +36,10 @@ HEAD = """# Settings
 Every setting of a training, written by `python scripts/settings_page.py` from the code.
 
 All are `key=value` on the command line of `train.py`, and keys of the YAML files for `--config` and
-of those in `configs/`. The defaults here come first. The files of the task and of the algorithm in
-`configs/`, a preset, a file and the command line follow, and later ones win. `run.json` in a run's
-folder has what came of it. A source says where a value comes from: *this project* is a choice, a
-page of `docs/` a measurement.
+of those in `configs/`. The defaults here come first. [The files of the task and of the
+algorithm](#tasks-and-algorithms) in `configs/`, a preset, a file and the command line follow, and
+later ones win. `run.json` in a run's folder has what came of it. A source says where a value comes
+from: *this project* is a choice, a page of `docs/` a measurement.
 
 The simulator's settings, `env`, are with what they do: those of [marine](physics.md#parameters),
 [ICRA 2024](icra2024.md) and the [classic tasks](classic.md).
@@ -128,6 +132,35 @@ def algorithm_sections() -> list[str]:
     ]
 
 
+def files_section() -> str:
+    """Return the section of what the files of tasks and algorithms change without being named."""
+    rows = ["| of | settings |", "|---|---|"]
+    for name in (*VESSEL_TASKS, *AGENTS):
+        path = CONFIGS / f"{name.lower().replace('-', '_')}.yaml"
+        values = yaml.safe_load(path.read_text()) if path.is_file() else {}
+        changed = flattened({key: value for key, value in values.items() if key != "agent"})
+        if changed:
+            cells = ", ".join(f"`{key}={shown(value)}`" for key, value in changed.items())
+            rows.append(f"| `{name}` | {cells} |")
+    text = textwrap.dedent("""\
+        What these files of `configs/` say holds wherever a training names nothing else: the first
+        rows for the task, the others for the algorithm. So a plain AC-IQN of the task `marine` acts
+        for the worse half of the returns, on features of relative motion, and trains with larger
+        hulls. Each of the classic tasks has such a file, too.""")
+    return "\n\n".join(["## Tasks and algorithms", text, "\n".join(rows)])
+
+
+def flattened(values: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+    """Return nested settings by their dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= flattened(value, f"{within}{key}.")
+        else:
+            flat[f"{within}{key}"] = tuple(value) if isinstance(value, list) else value
+    return flat
+
+
 def page() -> str:
     """Return the page."""
     kinds = typing.get_type_hints(TrainConfig)
@@ -136,7 +169,10 @@ def page() -> str:
         for name, kind in kinds.items()
         if isinstance(kind, type) and issubclass(kind, Settings)
     }
-    sections = [section("The run", TrainConfig, "", own(TrainConfig) - nested.keys())]
+    sections = [
+        files_section(),
+        section("The run", TrainConfig, "", own(TrainConfig) - nested.keys()),
+    ]
     for name, kind in nested.items():
         if name == "algorithm":
             sections += algorithm_sections()
