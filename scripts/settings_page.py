@@ -141,7 +141,7 @@ def files_section() -> str:
         changed = flattened({key: value for key, value in values.items() if key != "agent"})
         if changed:
             cells = ", ".join(f"`{key}={shown(value)}`" for key, value in changed.items())
-            rows.append(f"| `{name}` | {cells} |")
+            rows.append(f"| {name} | {cells} |")
     text = textwrap.dedent("""\
         What these files of `configs/` say holds wherever a training names nothing else: the first
         rows for the task, the others for the algorithm. So a plain AC-IQN of the task `marine` acts

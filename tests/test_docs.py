@@ -9,6 +9,7 @@ import pytest
 from marinenav_env.config import EnvConfig
 from scripts import settings_page
 from train_RL_agents import load_policy, train
+from train_RL_agents.commands.one_run import notes_on_vessel
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 
@@ -63,8 +64,12 @@ def test_the_table_of_parameters_is_that_of_the_code():
 
 def test_the_settings_of_the_first_training_are_taken(tmp_path):
     page = (ROOT / "docs" / "first_training.md").read_text()
-    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    text, own_boat = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     path = tmp_path / "my_water.yaml"
+    path.write_text(own_boat)
+    config, _, _ = load_config(path=str(path), agent="SAC")
+    assert config.env.vessel.mass == 260.0
+    assert not notes_on_vessel(config.env.vessel)
     path.write_text(text)
     config, _, _ = load_config(path=str(path), agent="SAC")
     assert (config.env.scenario.width, config.total_steps) == (80.0, 600_000)
