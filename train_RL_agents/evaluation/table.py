@@ -16,6 +16,9 @@ from marinenav_env.envs.scenarios import labels_of
 from train_RL_agents.evaluation.results import ReturnResult, Row, StageResult
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
 
+LEAST_WIDTH = 72
+"""Of a table with few columns [characters], so that its caption has lines to read."""
+
 
 def print_table(results: Sequence[Row], title: str, console: Console) -> None:
     """Print the tables of the stages, those of their kind of task."""
@@ -153,7 +156,8 @@ def _safety(results: Sequence[StageResult]) -> Table:
         "quantiles of a robot's least gap to a vessel; docs/evaluation.md. Below: 95% intervals"
     )
     version = results[0].safety["score"]
-    table = Table(title=f"safety, score {version}", caption=caption, box=box.HORIZONTALS, padding=0)
+    looks: Any = {"box": box.HORIZONTALS, "padding": 0, "min_width": LEAST_WIDTH}
+    table = Table(title=f"safety, score {version}", caption=caption, **looks)
     table.add_column("")
     for label in labels_of([result.stage for result in results]):
         table.add_column(label.replace(", ", "\n"), justify="right", overflow="fold")
