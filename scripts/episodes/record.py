@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 
+from marinenav_env.config import EnvConfig
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from marinenav_env.faults import SensorFaultConfig
@@ -124,8 +126,14 @@ def record(options: argparse.Namespace) -> int:
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
+    asked = any(setting.startswith("env.colregs.") for setting in options.settings)
+    adapt = adapted(options)
+
+    def adapted_to_files(config: Any) -> Any:
+        return adapt(config if asked else with_published_zones(config))
+
     worlds = worlds_of(
-        options, changes, tasks=RECORDED, adapt=adapted(options), dtype=torch.float64
+        options, changes, tasks=RECORDED, adapt=adapted_to_files, dtype=torch.float64
     )
     count = worlds.env.worlds
     if options.output.suffix == ".json" and count > 1:
@@ -141,6 +149,22 @@ def record(options: argparse.Namespace) -> int:
     if worlds.guarded:
         print(describe_report(worlds.guarded.report()))
     return 0
+
+
+def with_published_zones(config: Any) -> Any:
+    """Return an environment whose rules apply where episode files have it; tells of a change.
+
+    Nothing but the reward depends on that.
+    """
+    zones = EnvConfig().colregs
+    if not isinstance(config, EnvConfig) or config.colregs == zones:
+        return config
+    print(
+        "note: the rules of the road apply in the published zones, as episode files have it; "
+        "rewards in the file are with these",
+        file=sys.stderr,
+    )
+    return replace(config, colregs=zones)
 
 
 def adapted(options: argparse.Namespace) -> functools.partial[Any]:

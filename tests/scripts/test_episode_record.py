@@ -98,7 +98,6 @@ def test_bad_input(tmp_path, refused):
 @pytest.mark.parametrize(
     ("env", "name"),
     [
-        ({"colregs": {"margin": 2.0}}, "env.colregs.margin is 2.0"),
         ({"vessel": {"max_thrust_rate": 500.0}}, "env.vessel.max_thrust_rate is 500.0"),
         ({"wind": {"speed": [3.0, 4.0]}}, "env.wind.speed is (3.0, 4.0)"),
     ],
@@ -108,6 +107,21 @@ def test_files_that_would_not_replay_are_refused(tmp_path, refused, env, name):
     message = f"{name}: the episode format has no place for it"
     refused(program.main, recording(checkpoint, output), message)
     assert not output.exists()
+
+
+def test_zones_that_only_the_reward_knows_are_recorded_as_published(tmp_path, capsys, refused):
+    env = {"colregs": {"head_on_x_max": 22.0}, "reward": {"colregs": -3.0}}
+    checkpoint, output = save_policy(tmp_path / "policy.pt", "AC-IQN", env=env), tmp_path / "x.json"
+    assert record(checkpoint, output) == 0
+    assert "note: the rules of the road apply in the published zones" in capsys.readouterr().err
+    assert program.main(["replay", str(output)]) == 0
+    plain = save_policy(tmp_path / "plain.pt", "AC-IQN")
+    assert record(plain, tmp_path / "plain.json") == 0
+    assert "note" not in capsys.readouterr().err
+    first, second = map(read_episode, (output, tmp_path / "plain.json"))
+    assert first.robots["trajectory"] == second.robots["trajectory"]
+    message = "env.colregs.margin is 2.0, env.colregs.head_on_x_max is 22.0: the episode format"
+    refused(program.main, recording(checkpoint, output, "env.colregs.margin=2"), message)
 
 
 def test_several_stages_and_scenarios(tmp_path, capsys):
