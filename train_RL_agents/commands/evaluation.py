@@ -189,6 +189,7 @@ def evaluate(
     if shield and arguments.scenario:
         guarded_config = settings_in(config, find_scenarios(arguments.scenario))
     known = [f"{key} {value}" for key, value in origin.items() if value is not None]
+    known += ["in the worlds of the first"] if worlds else []
     described = f"{path}: {', '.join([agent.name, *known])}"
     console.print(described, markup=False, highlight=False, soft_wrap=True)
 
