@@ -130,7 +130,7 @@ def test_a_task_without_published_figures_is_named(tmp_path, refused):
 def test_the_results_page_shows_the_shipped_policies(folder):
     # The published Rainbow did not learn, and the actors of DAgger and DPI are that of AC-IQN.
     of_ac_iqn = dict.fromkeys(
-        ("distilled", "distilled_ensemble", "generalist", "lookahead"), "AC-IQN"
+        ("distilled", "distilled_ensemble", "generalist", "lookahead", "randomised"), "AC-IQN"
     )
     agent = ({"rainbow": "DQN"} | of_ac_iqn).get(folder.name)
     table = comparison_table(folder, compare_published.FIGURES, against=agent)
