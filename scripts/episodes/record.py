@@ -17,7 +17,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from marinenav_env.faults import SensorFaultConfig
-from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options
+from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, groups_in
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.commands.worlds import long_episodes, worlds_of
 from train_RL_agents.policies.shield.acting import describe_report
@@ -126,7 +126,7 @@ def record(options: argparse.Namespace) -> int:
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
-    asked = any(setting.startswith("env.colregs.") for setting in options.settings)
+    asked = "colregs" in groups_in(options.settings)
     adapt = adapted(options)
 
     def adapted_to_files(config: Any) -> Any:

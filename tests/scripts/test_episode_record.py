@@ -121,7 +121,8 @@ def test_zones_that_only_the_reward_knows_are_recorded_as_published(tmp_path, ca
     first, second = map(read_episode, (output, tmp_path / "plain.json"))
     assert first.robots["trajectory"] == second.robots["trajectory"]
     message = "env.colregs.margin is 2.0, env.colregs.head_on_x_max is 22.0: the episode format"
-    refused(program.main, recording(checkpoint, output, "env.colregs.margin=2"), message)
+    for setting in ("env.colregs.margin=2", "env.colregs={margin: 2.0}"):
+        refused(program.main, recording(checkpoint, output, setting), message)
 
 
 def test_several_stages_and_scenarios(tmp_path, capsys):

@@ -81,7 +81,7 @@ def test_train_then_evaluate(agent, tmp_path, refused):
     refused(episode.main, [*record, "--scenario", "imazu-01"], "not 'icra2024'; leave it out")
     assert episode.main([*record, "--episodes", "2", "--output", str(files)]) == 0
     recorded = sorted(map(str, files.iterdir()))
-    assert len(read_episode(recorded[0]).lengths) == 7  # the task's last stage
+    assert len(read_episode(recorded[0]).lengths) == 3  # the last stage of its evaluation
     assert episode.main(["replay", *recorded]) == 0
     scenario = ["--checkpoint", "baseline:orca", "--scenario", recorded[0]]
     refused(evaluate.main, scenario, "episode_0_0.json' is of the ICRA 2024 task")

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.fields import ConfigError
-from train_RL_agents.commands.options import read_shield, with_world_options
+from train_RL_agents.commands.options import groups_in, read_shield, with_world_options
 from train_RL_agents.config.build import spec_of
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
@@ -104,14 +104,8 @@ def check_together(arguments: argparse.Namespace) -> None:
         CheckpointError: a policy is missing, damaged or of an unknown kind.
         ConfigError: a policy is of another task than the first, its actions mean something else
             there, or it is a classical controller that does not know the vessel.
-        ConfigError: an option knows the task not, or evaluations have their own value of a setting.
+        ConfigError: an option knows the task not.
     """
-    for setting in arguments.settings:
-        if setting.startswith("env.episode."):
-            raise ConfigError(
-                f"{setting} is given: evaluations end episodes as their task has it "
-                "(docs/evaluation.md); leave it out"
-            )
     paths = [*arguments.checkpoint, *([arguments.against] if arguments.against else [])]
     read = {path: _read(path, arguments)[:2] for path in paths}
     first = paths[0]
@@ -125,8 +119,7 @@ def check_together(arguments: argparse.Namespace) -> None:
             )
         if spec_of(config).action != spec_of(in_worlds_of(config, worlds)).action:
             raise ConfigError(
-                f"{path} steers otherwise than {first}, whose thrust rates or time of a decision "
-                f"are others: {remedy}"
+                f"{path} steers otherwise than {first}, whose actions mean something else: {remedy}"
             )
         if task in VESSEL_TASKS:
             check_hull(agent, worlds.env.vessel)
@@ -138,8 +131,12 @@ def check_together(arguments: argparse.Namespace) -> None:
 
 
 def in_worlds_of(config: TrainConfig, other: TrainConfig) -> TrainConfig:
-    """Return the settings of a policy in the environment and the stages of another one."""
-    return dataclasses.replace(config, env=other.env, evaluation=other.evaluation)
+    """Return the settings of a policy in the environment and the stages of another one.
+
+    Hulls are the true ones, as in every evaluation, whatever its training had.
+    """
+    true = dataclasses.replace(config.curriculum, hull_margin=0.0, fringe=0.0)
+    return dataclasses.replace(config, env=other.env, evaluation=other.evaluation, curriculum=true)
 
 
 def played(
@@ -228,7 +225,17 @@ def evaluate(
 
 
 def _read(path: str, arguments: argparse.Namespace) -> tuple[Actor, TrainConfig, dict[str, Any]]:
-    """Return a policy, its settings with what the command line changes, and its known origin."""
+    """Return a policy, its settings with what the command line changes, and its known origin.
+
+    Raises:
+        CheckpointError: the policy is missing, damaged or of an unknown kind.
+        ConfigError: a setting is unknown or wrong, or one that evaluations have their own value of.
+    """
+    if "episode" in groups_in(arguments.settings):
+        raise ConfigError(
+            f"env.episode is given in {' '.join(arguments.settings)!r}: evaluations end episodes "
+            "as their task has it (docs/evaluation.md); leave it out"
+        )
     device = choose_device(arguments.device)
     origin: dict[str, Any] = {}
     agent: Actor

@@ -123,6 +123,12 @@ def env_with(settings: Sequence[str], task: str, env: TaskConfig) -> TaskConfig:
     return changed
 
 
+def groups_in(settings: Sequence[str]) -> set[str]:
+    """Return which groups of the environment settings ``env.KEY=VALUE`` change, however written."""
+    values = read_overrides(settings)["env"] if settings else {}
+    return set(values) if isinstance(values, dict) else set()
+
+
 def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> TrainConfig:
     """Return a policy's settings with the environment and the stages of the command line.
 

@@ -28,6 +28,8 @@ from train_RL_agents.config.published import PublishedSettings, from_published
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import shipped_folder
 
+NAMED = ("env.vessel",)
+"""Sections that a name stands for."""
 KEYS_OF_A_RUN = (
     *("agent", "seed", "device", "threads", "total_steps", "worlds", "stack_k", "env"),
     *("curriculum", "exploration", "updates", "replay", "algorithm"),
@@ -167,7 +169,8 @@ def _check_sections(layers: Sequence[dict[str, Any]], within: str = "") -> None:
         if sections and len(sections) < len(given):
             value = next(value for value in given if not isinstance(value, dict))
             parts = ", ".join(f"{within}{key}.{name}" for name in sections[0])
-            name = f", or {within}{key}.name={value}" if isinstance(value, str) else ""
+            named = f"{within}{key}" in NAMED and isinstance(value, str)
+            name = f", or {within}{key}.name={value}" if named else ""
             raise ConfigError(
                 f"{within}{key} is {value!r}: give a section, as other settings do ({parts}){name}"
             )

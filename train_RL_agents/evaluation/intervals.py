@@ -96,14 +96,15 @@ class WorldBootstrap:
     ) -> Estimate:
         """Return the difference of two shares of things in the same worlds (see `share`).
 
-        Where no world differs, the share of worlds that do has Wilson's interval.
+        Where all worlds differ alike, or none, the share of worlds that differ otherwise has
+        Wilson's interval.
         """
         estimate = self.difference(first, second)
-        if any(not torch.equal(a.double(), b.double()) for a, b in zip(first, second, strict=True)):
+        if estimate.low != estimate.high:
             return estimate
-        worlds = int((first[1] > 0).sum())
-        largest = wilson_interval(0, worlds)[1] if worlds else math.nan
-        return Estimate(estimate.value, -largest, largest)
+        most = wilson_interval(0, int((first[1] > 0).sum()))[1]
+        value = estimate.value
+        return Estimate(value, max(value - most, -1.0), min(value + most, 1.0))
 
     def rate(self, events: Tensor, exposure: Tensor) -> Estimate:
         """Return how often something happens, for instance in an hour.
@@ -142,7 +143,7 @@ class WorldBootstrap:
     def distribution(self, world: Tensor, values: Tensor, grid: Tensor) -> Tensor:
         """Return the share of values [N] up to each of the grid [G], and its band: [3, G].
 
-        Where it is 0 or 1, the band is that of `share`.
+        Where it is 0 or 1, the band is that of `share`, and neither end of it falls over the grid.
         """
         steps = len(grid) + 1
         place = world * steps + torch.searchsorted(grid, values.to(grid.dtype).contiguous())
@@ -154,7 +155,9 @@ class WorldBootstrap:
         for end in (0, 1) if worlds else ():
             limits = torch.tensor(wilson_interval(end * worlds, worlds)).double().unsqueeze(1)
             band = torch.where(share == end, limits, band)
-        return torch.cat((share.unsqueeze(0), band))
+        low, high = band
+        low = low.flip(0).cummin(0).values.flip(0)
+        return torch.stack((share, low, high.cummax(0).values))
 
     def quantile(self, world: Tensor, values: Tensor, share: float) -> Estimate:
         """Return the least value up to which at least this share of the values [N] lie.

@@ -27,8 +27,8 @@ IN_WEIGHTS = {"algorithm.ego_magnitude", "algorithm.object_magnitude"}
 def begin_with(agent: Agent, config: TrainConfig) -> None:
     """Copy the networks of the policy `algorithm.start` into an agent.
 
-    An actor alone may see more frames than the policy that it begins with: it acts alike, since
-    what comes of the older ones has weights of 0.
+    An actor alone may see more frames than the policy that it begins with, where its encoder has
+    the older ones last: it acts alike, since what comes of these has weights of 0.
 
     Args:
         agent: takes over what it can use of them; its optimizer stays as it is.

@@ -61,7 +61,7 @@ def test_a_value_where_a_file_gives_parts_is_told_with_them(tmp_path):
     asks = "give a section, as other settings do"
     for override, told in {
         "env.vessel=otter": rf"'otter': {asks} \(env.vessel.mass\), or env.vessel.name=otter$",
-        "env.stream=0.3": rf"env.stream is 0.3: {asks} \(env.stream.speed\)$",
+        "env.stream=fast": rf"env.stream is 'fast': {asks} \(env.stream.speed\)$",
     }.items():
         with pytest.raises(ConfigError, match=told):
             load_config(path=path, overrides=[override])

@@ -118,8 +118,19 @@ def test_policies_that_steer_otherwise_are_refused_before_any_work(
 
 def test_ends_of_episodes_are_those_of_evaluations(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(evaluate, "evaluate", None)
-    command = ["--checkpoint", "baseline:orca", "env.episode.max_steps=3"]
-    refused(evaluate.main, command, "env.episode.max_steps=3 is given: evaluations end")
+    for setting in ("env.episode.max_steps=3", "env.episode={max_steps: 3}"):
+        command = ["--checkpoint", "baseline:orca", setting]
+        refused(evaluate.main, command, "env.episode is given in 'env.episode")
+
+
+def test_hulls_of_the_others_training_do_not_matter(tmp_path, monkeypatch):
+    """Its margin would not fit where robots of the first start."""
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 10)
+    near = {"scenario": {"clear_radius": 6.0}}
+    first = save_policy(tmp_path / "first.pt", "AC-IQN", env=near, curriculum={"hull_margin": 0.0})
+    second = save_policy(tmp_path / "second.pt", "AC-IQN", curriculum={"hull_margin": 0.8})
+    command = ["--checkpoint", str(first), "--episodes", "1", "--against", str(second)]
+    assert evaluate.main(command) == 0
 
 
 def test_policies_of_two_tasks_are_refused_before_any_work(tmp_path, monkeypatch, refused):

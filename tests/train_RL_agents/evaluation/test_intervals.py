@@ -132,6 +132,9 @@ def test_policies_that_no_world_tells_apart_may_differ_all_the_same():
     other = hits.flip(0)
     found = bootstrap.difference_of_shares((hits, trials), (other, trials))
     assert found == bootstrap.difference((hits, trials), (other, trials))
+    won, lost = torch.ones(20), torch.zeros(20)
+    apart = bootstrap.difference_of_shares((won, won), (lost, won))
+    assert apart == pytest.approx((1.0, 1.0 - most, 1.0))
     nobody = bootstrap.difference_of_shares((hits * 0, trials * 0), (hits * 0, trials * 0))
     assert nobody.as_json() == {"value": None, "ci95": [None, None]}
 
@@ -142,3 +145,10 @@ def test_the_band_where_all_or_none_lie_below():
     )
     assert (low[0], high[0]) == pytest.approx(wilson_interval(0, 20))
     assert (low[1], high[1]) == pytest.approx(wilson_interval(20, 20))
+
+
+def test_the_band_falls_nowhere():
+    world, gaps = torch.arange(500) // 5, torch.linspace(1.0, 40.0, 500)
+    found = WorldBootstrap(100).distribution(world, gaps, torch.linspace(0.0, 42.0, 200))
+    for row in found:
+        assert (row.diff() >= 0.0).all()

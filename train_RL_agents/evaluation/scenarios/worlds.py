@@ -66,6 +66,7 @@ def make_worlds(
     for scenario in scenarios:
         scenario.check_against(config, (POLICY, *steering))
         check_baselines(scenario, config.vessel)
+        check_straight(scenario, config.vessel, discrete=discrete)
     env = MarineNavEnv(
         len(scenario_of_world),
         stages=stages_of(scenarios),
@@ -124,6 +125,21 @@ def check_baselines(scenario: Scenario, hull: VesselConfig) -> None:
             raise ConfigError(
                 f"scenario {scenario.name!r}: vessels[{i}].steer is {vessel.steer!r}: it knows the "
                 f"motion of {HULL.name!r} only, and {unknown}; choose 'straight' or '{POLICY}'"
+            )
+
+
+def check_straight(scenario: Scenario, hull: VesselConfig, *, discrete: bool) -> None:
+    """Check that a vessel can hold its thrusts by the actions of the policy.
+
+    Raises:
+        ConfigError: one is to, and no discrete action changes neither.
+    """
+    holds = 0.0 in hull.left_thrust_rates and 0.0 in hull.right_thrust_rates
+    for i, vessel in enumerate(scenario.vessels):
+        if vessel.steer == "straight" and discrete and not holds:
+            raise ConfigError(
+                f"scenario {scenario.name!r}: vessels[{i}].steer is 'straight': a thrust rate of 0 "
+                "is missing among the discrete ones of the vessel; give one on either side"
             )
 
 

@@ -187,6 +187,15 @@ def test_straight_changes_no_thrust(rates):
     assert {rates[choice] for choice in left} == {rates[::-1][choice] for choice in right} == {0.0}
 
 
+def test_without_a_rate_of_0_nothing_is_held():
+    own, other = Vessel((0.0, 0.0), (40.0, 0.0)), Vessel((0, 20.0), (30.0, 20.0), steer="straight")
+    made = {"seed": 1, "config": with_rates((-1000.0, -500.0, 250.0, 500.0, 1000.0))}
+    scenario = Scenario("two", (own, other), repeats=1)
+    ScenarioEvaluation([scenario], discrete=False, **made)
+    with pytest.raises(ConfigError, match=r"vessels\[1\].steer is 'straight': a thrust rate of 0"):
+        ScenarioEvaluation([scenario], discrete=True, **made)
+
+
 def with_rates(rates):
     vessel = dataclasses.replace(HULL, left_thrust_rates=rates, right_thrust_rates=rates[::-1])
     return dataclasses.replace(EnvConfig(), vessel=vessel)
