@@ -18,7 +18,6 @@ from marinenav_env.envs.make import ENVIRONMENTS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.envs.spec import EnvSpec
 from marinenav_env.fields import require
-from marinenav_env.kernel.state import StepBuffers
 
 ALONE = (Stage(robots=1, vortices=0, buoys=4, min_distance_m=40.0),)
 """Of a vessel that has a world of its own: no other vessels, four buoys."""
@@ -102,22 +101,22 @@ ENDS = ("is_success", "collision")
 """How a robot can end, besides by its limit, as infos name it."""
 
 
-def ends_of(env: KernelEnv, following: StepBuffers) -> dict[str, np.ndarray]:
+def ends_of(env: KernelEnv, ended: np.ndarray) -> dict[str, np.ndarray]:
     """Return how robots [N] ended in a decision, before finished worlds begin anew.
 
     Args:
         env: the environment; one whose robots have no goal says nothing.
-        following: what the decision brought.
+        ended: which have terminated in it, bool [N].
 
     Returns:
         ``is_success``, a robot has reached its goal, and ``collision``, it has touched something.
     """
     if "contact" not in env.kernel_spec.fields("robot"):
         return {}
-    contact = env.state.robot_field("contact")[:, : env.worlds].T > 0
-    ended = following.terminated & following.acted
-    flags = (to_numpy(ended & ~contact), to_numpy(ended & contact))
-    return dict(zip(ENDS, flags, strict=True))
+    if not ended.any():  # then the device need not be read
+        return {name: np.zeros_like(ended) for name in ENDS}
+    contact = to_numpy(env.state.robot_field("contact")[:, : env.worlds].T) > 0
+    return dict(zip(ENDS, (ended & ~contact, ended & contact), strict=True))
 
 
 def to_action(env: KernelEnv, action: Any, shape: tuple[int, ...] | None = None) -> Tensor:

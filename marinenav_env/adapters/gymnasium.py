@@ -99,7 +99,8 @@ class GymEnv(gymnasium.Env):
         obs, reward = observed(self._spec, following.obs), to_numpy(following.reward)
         ends = following.terminated, following.truncated
         terminated, truncated = (bool(end.item()) for end in ends)
-        how = ends_of(self.env, following) if terminated or truncated else {}
+        ended = np.full(1, terminated)
+        how = ends_of(self.env, ended) if terminated or truncated else {}
         self._stepper.advance()
         check_handed_out(self.env, obs, reward)
         infos = {name: flag.item() for name, flag in how.items()}
@@ -218,9 +219,10 @@ class GymVectorEnv(VectorEnv):
             raise gymnasium.error.ResetNeeded("no episode has begun: call reset() before step()")
         following = self._stepper.step(to_action(self.env, actions))
         done, truncated = following.done, following.truncated
-        infos = {"acted": to_numpy(following.acted), **ends_of(self.env, following)}
+        infos = {"acted": to_numpy(following.acted)}
         result = (to_numpy(each) for each in (following.reward, following.terminated, truncated))
         reward, terminated, cut = result
+        infos |= ends_of(self.env, terminated & infos["acted"])
         if bool(done.any()):
             infos["final_obs"] = observed(self._spec, following.obs)
             infos["_final_obs"] = to_numpy(done.unsqueeze(1).expand_as(truncated))

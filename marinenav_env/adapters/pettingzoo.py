@@ -115,7 +115,7 @@ class MarineParallelEnv(ParallelEnv):
         obs = observed(self._spec, following.obs)
         flags = following.reward, following.terminated, following.truncated
         reward, terminated, truncated = (to_numpy(flag) for flag in flags)
-        how = ends_of(self.env, following)
+        how = ends_of(self.env, terminated & to_numpy(following.acted))
         self._stepper.advance()
         check_handed_out(self.env, obs, reward)
         rewards, terminations, truncations = (

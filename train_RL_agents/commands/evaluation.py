@@ -176,7 +176,8 @@ def evaluate(
         ConfigError: there is no such scenario, or it cannot be played.
     """
     agent, config, origin = _read(path, arguments)
-    config = in_worlds_of(config, worlds or config)
+    if worlds is not None:
+        config = in_worlds_of(config, worlds)
     given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
     risk = {name: value for name, value in given.items() if value is not None}
     agent.act_under(**risk)
