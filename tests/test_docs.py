@@ -110,7 +110,7 @@ def test_prose_is_broken_at_a_hundred_columns(page):
 
 def trainings() -> list[tuple[str, str]]:
     """Shipped policies, and the training command that their page shows next."""
-    pages = ("results.md", "icra2024.md", "physics.md")
+    pages = ("trainings.md", "icra2024.md", "physics.md")
     text = "".join((ROOT / "docs" / page).read_text() for page in pages)
     shown = re.split(r"^(?:\*\*[\w-]+\*\* \()?`pretrained/(\w+)`", text, flags=re.MULTILINE)[1:]
     pairs = zip(shown[::2], shown[1::2], strict=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from marinenav_env.fields import Settings, setting
 
-TRIALS = "docs/results.md"
+TRIALS = "docs/trainings.md"
 
 
 @dataclass(frozen=True)
