@@ -26,7 +26,7 @@ from marinenav_env.fields import dotted_keys, require
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
-from train_RL_agents.commands.evaluation import evaluate
+from train_RL_agents.commands.evaluation import check_together, evaluate
 from train_RL_agents.commands.options import SETTINGS_HELP, env_with, split_settings
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.files import preset_settings
@@ -70,6 +70,9 @@ def everything() -> tuple[str, ...]:
     )
 
 
+KEPT = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
+"""Of a row of `evaluate.py --json`."""
+
 QUANTITIES = (
     Quantity("uniform current (m/s)", 0.0, (0.3, 0.6), ("env.stream.speed=[{0},{0}]",)),
     Quantity("wind (m/s)", 0.0, (3.0, 5.0, 8.0), ("env.wind.speed=[{0},{0}]",)),
@@ -110,20 +113,45 @@ QUANTITIES = (
 )
 
 
-def measure(options: argparse.Namespace, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for the undisturbed worlds, and one for each level of each quantity."""
-    name = path if options.shield is None else f"{path}, shield"
-    config = load_policy(path)[1]
+def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield for each policy a row of the undisturbed worlds and of each level of each quantity.
+
+    All policies meet the worlds of the first.
+
+    Raises:
+        ConfigError: a policy cannot act in the worlds of the first.
+    """
+    check_together(_arguments(options, ()))
+    first = options.checkpoint[0]
+    config = load_policy(first)[1]
     env = env_with(options.settings, config.task, config.env)
-    config = dataclasses.replace(config, env=env)
-    stage = options.stage or str(len(TASKS[config.task].evaluation_stages))
-    quantities = fitting(options.quantities, path, config)
-    yield {"policy": name, "quantity": None, "level": None, **_row(options, path, stage, ())}
-    for quantity in quantities:
-        for level in quantity.levels:
-            settings = tuple(key.format(level) for key in quantity.keys)
-            known = {"policy": name, "quantity": quantity.name, "level": level}
-            yield {**known, "settings": settings, **_row(options, path, stage, settings)}
+    quantities = fitting(options.quantities, first, dataclasses.replace(config, env=env))
+    options.stage = options.stage or str(len(TASKS[config.task].evaluation_stages))
+    changes: list[tuple[str | None, float | None, tuple[str, ...]]] = [(None, None, ())]
+    changes += [
+        (quantity.name, level, tuple(key.format(level) for key in quantity.keys))
+        for quantity in quantities
+        for level in quantity.levels
+    ]
+    worlds: dict[tuple[str, ...], TrainConfig] = {}
+    for path in options.checkpoint:
+        policy = path if options.shield is None else f"{path}, shield"
+        for name, level, settings in changes:
+            arguments = _arguments(options, settings)
+            evaluated = evaluate(arguments, path, Console(quiet=True), worlds.get(settings))
+            worlds.setdefault(settings, evaluated.config)
+            (stage,) = evaluated.as_json()["stages"]
+            known = {"policy": policy, "quantity": name, "level": level, "settings": settings}
+            yield {**known, **{key: stage[key] for key in KEPT}}
+
+
+def _arguments(options: argparse.Namespace, settings: Sequence[str]) -> argparse.Namespace:
+    """Return the command line of an evaluation with these settings too."""
+    worlds = ["--episodes", str(options.episodes), "--seed", str(options.seed)]
+    worlds += ["--stage", options.stage] if options.stage else []
+    shield = [] if options.shield is None else ["--shield", *options.shield]
+    changed = [*options.settings, *settings]  # of two of a key the last counts
+    return program.parse(["--checkpoint", *options.checkpoint, *worlds, *changed, *shield])
 
 
 def chosen(words: Sequence[str]) -> list[Quantity]:
@@ -145,20 +173,6 @@ def fitting(words: Sequence[str], path: str, config: TrainConfig) -> list[Quanti
     return found
 
 
-def _row(
-    options: argparse.Namespace, path: str, stage: str, settings: Sequence[str]
-) -> dict[str, Any]:
-    """Return success and time of a policy in the stage with these settings too."""
-    worlds = ["--stage", stage, "--episodes", str(options.episodes)]
-    shield = [] if options.shield is None else ["--shield", *options.shield]
-    seed = ["--seed", str(options.seed)]
-    changed = [*options.settings, *settings]  # of two of a key the last counts
-    parsed = program.parse(["--checkpoint", path, *worlds, *seed, *changed, *shield])
-    (row,) = evaluate(parsed, path, Console(quiet=True)).as_json()["stages"]
-    kept = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
-    return {name: row[name] for name in kept}
-
-
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     headline = __doc__.partition("\n")[0]
@@ -168,12 +182,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         required=True,
         metavar="PATH",
-        help="policies to judge, as evaluate.py takes them",
+        help="judge these policies, as evaluate.py takes them, in the worlds of the first",
     )
     parser.add_argument(
         "--stage",
         metavar="N",
-        help="change this stage of the policy's task (default: its last evaluation stage)",
+        help="change this stage of the first policy's task (default: its last evaluation stage)",
     )
     parser.add_argument(
         "--episodes",
@@ -225,13 +239,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "calm": {quantity.name: quantity.calm for quantity in chosen(options.quantities)},
     }
     rows: list[dict[str, Any]] = []
-    for path in options.checkpoint:
-        for row in measure(options, path):
-            rows.append(row)
-            what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
-            time = row["mean_time_s"]
-            print(f"{row['policy']}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s")
-            write_json(options.json, {**record, "rows": rows})
+    for row in measure(options):
+        rows.append(row)
+        what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
+        time = row["mean_time_s"]
+        print(f"{row['policy']}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s")
+        write_json(options.json, {**record, "rows": rows})
     return 0
 
 

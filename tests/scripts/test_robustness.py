@@ -8,8 +8,10 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.ranging import BeamConfig, BeamsConfig
 from marinenav_env.fields import ConfigError, build
 from scripts import robustness
-from tests.train_RL_agents.policy_samples import table_of
+from tests.train_RL_agents.policy_samples import save_policy, table_of
+from train_RL_agents.commands import evaluation as commands
 from train_RL_agents.config.files import read_overrides
+from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.report import robustness as section
 from train_RL_agents.evaluation.report.page import Records, _of_records, read_records
 
@@ -65,7 +67,7 @@ def test_settings_change_the_worlds_below_what_is_changed(tmp_path, record, monk
 def test_settings_decide_which_quantities_there_are(tmp_path, monkeypatch, refused):
     noise = robustness.chosen(["noise (times)"])
     monkeypatch.setattr(robustness, "QUANTITIES", tuple(noise))
-    monkeypatch.setattr(robustness, "evaluate", lambda parsed, path, console: Table())
+    monkeypatch.setattr(robustness, "evaluate", lambda parsed, path, console, worlds: Table())
     command = ["--checkpoint", "baseline:orca", "--json", str(tmp_path / "x.json")]
     assert robustness.main(command) == 0
     quiet = ["position_std=0", "velocity_std=0", "radius_mean_ratio=1"]
@@ -112,6 +114,29 @@ def test_tasks_have_the_quantities_that_they_know():
     (times,) = robustness.chosen(["noise (times)"])
     loud = BeamsConfig(perception=BeamConfig(range_std=0.1))
     assert times.fits(loud), "its noise can be scaled"
+
+
+def test_all_policies_meet_the_worlds_of_the_first(tmp_path, monkeypatch):
+    """One that was trained in a current comes with it, and leaves it where another one leads."""
+    monkeypatch.setattr(robustness, "QUANTITIES", (TWO[1]._replace(levels=(0.7,)),))
+    drifting = {"stream": {"speed": [0.6, 0.6]}}
+    policy = str(save_policy(tmp_path / "policy.pt", "DDPG", env=drifting))
+    currents = []
+
+    def spied(*arguments):
+        evaluated = commands.evaluate(*arguments)
+        currents.append(evaluated.config.env.stream.speed)
+        return evaluated
+
+    monkeypatch.setattr(robustness, "evaluate", spied)
+    command = [*SMALL, "--json", str(tmp_path / "x.json"), "--checkpoint"]
+    for checkpoints, expected in (
+        (["baseline:goal-straight", policy], [(0.0, 0.0)] * 4),
+        ([policy, "baseline:goal-straight"], [(0.6, 0.6)] * 4),
+    ):
+        currents.clear()
+        assert robustness.main([*command, *checkpoints]) == 0
+        assert currents == expected
 
 
 def test_a_policy_without_any_of_the_quantities_is_refused(tmp_path, refused):
@@ -164,7 +189,7 @@ def test_guarded_policies_are_named_and_meet_the_last_stage_of_their_task(tmp_pa
     monkeypatch.setattr(robustness, "QUANTITIES", TWO[:1])
     seen = []
     monkeypatch.setattr(
-        robustness, "evaluate", lambda parsed, path, console: seen.append(parsed) or Table()
+        robustness, "evaluate", lambda parsed, path, console, worlds: seen.append(parsed) or Table()
     )
     file = tmp_path / "x.json"
     monkeypatch.setattr(robustness, "fitting", lambda words, path, config: TWO[:1])
@@ -179,6 +204,8 @@ def test_guarded_policies_are_named_and_meet_the_last_stage_of_their_task(tmp_pa
 
 class Table:
     """A table of one row, as an evaluation gives it."""
+
+    config = TrainConfig()
 
     def as_json(self):
         names = ("episodes", "success", "success_ci95", "collision", "timeout", "mean_time_s")
