@@ -85,11 +85,13 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
 def map_extent(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower left and the upper right corner (east, north) [m] of the square drawn.
 
-    It holds the map and every vessel at every state.
+    It holds the map and every vessel at every state, but for one that is further from the map than
+    half its side: the map would become too small to see.
     """
     size = np.array([scene.config.scenario.width, scene.config.scenario.height])
     reach = 0.5 * scene.config.vessel.length
-    points = np.vstack([path[:, :2] for path in scene.paths] + [[reach, reach], size - reach])
+    paths = [path[:, :2].clip(-0.5 * size, 1.5 * size) for path in scene.paths]
+    points = np.vstack([*paths, [reach, reach], size - reach])
     low, high = points.min(axis=0) - reach - 1.0, points.max(axis=0) + reach + 1.0
     centre, half = 0.5 * (low + high), 0.5 * (high - low).max()
     return to_map(centre - half), to_map(centre + half)

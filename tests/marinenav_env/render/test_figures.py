@@ -237,6 +237,15 @@ def test_the_map_is_square_and_holds_everything(path):
     assert (high >= 55.0).all()
 
 
+def test_a_vessel_that_sails_away_leaves_the_map(rough_scene):
+    near, far = (
+        map_extent(replace(rough_scene, paths=[np.array([[27.0, 27.0, 0.0], [27.0, end, 0.0]])]))
+        for end in (80.0, 900.0)
+    )
+    assert np.ptp(near, axis=0).max() == pytest.approx(80.0 + 3.5 + 1.0)
+    assert np.ptp(far, axis=0).max() == pytest.approx(1.5 * 55.0 + 3.5 + 1.0)
+
+
 def test_hulls_along_a_track_do_not_cover_each_other():
     path = np.zeros((31, 3))
     path[:, 0] = [*range(10), *[10.0] * 11, *range(11, 21)]  # waits between steps 10 and 20
