@@ -27,7 +27,12 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import evaluate as program
 from train_RL_agents.commands.evaluation import check_together, evaluate
-from train_RL_agents.commands.options import SETTINGS_HELP, env_with, split_settings
+from train_RL_agents.commands.options import (
+    SETTINGS_HELP,
+    env_with,
+    split_settings,
+    with_true_hulls,
+)
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.config.files import preset_settings
 from train_RL_agents.config.schema import TrainConfig
@@ -123,7 +128,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """
     check_together(_arguments(options, ()))
     first = options.checkpoint[0]
-    config = load_policy(first)[1]
+    config = with_true_hulls(load_policy(first)[1])
     env = env_with(options.settings, config.task, config.env)
     quantities = fitting(options.quantities, first, dataclasses.replace(config, env=env))
     options.stage = options.stage or str(len(TASKS[config.task].evaluation_stages))

@@ -11,7 +11,12 @@ from rich.console import Console
 
 from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.fields import ConfigError
-from train_RL_agents.commands.options import groups_in, read_shield, with_world_options
+from train_RL_agents.commands.options import (
+    groups_in,
+    read_shield,
+    with_true_hulls,
+    with_world_options,
+)
 from train_RL_agents.config.build import spec_of
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
@@ -131,12 +136,9 @@ def check_together(arguments: argparse.Namespace) -> None:
 
 
 def in_worlds_of(config: TrainConfig, other: TrainConfig) -> TrainConfig:
-    """Return the settings of a policy in the environment and the stages of another one.
-
-    Hulls are the true ones, as in every evaluation, whatever its training had.
-    """
-    true = dataclasses.replace(config.curriculum, hull_margin=0.0, fringe=0.0)
-    return dataclasses.replace(config, env=other.env, evaluation=other.evaluation, curriculum=true)
+    """Return the settings of a policy in the environment and the stages of another one."""
+    true = with_true_hulls(config)
+    return dataclasses.replace(true, env=other.env, evaluation=other.evaluation)
 
 
 def played(
@@ -244,7 +246,7 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[Actor, TrainConfig,
         agent, config = load_policy(path, device)
     else:
         agent, config, origin, _ = read_policy(path, device)
-    return agent, with_world_options(config, arguments), origin
+    return agent, with_world_options(with_true_hulls(config), arguments), origin
 
 
 def evaluate_against(

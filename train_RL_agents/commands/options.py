@@ -129,6 +129,15 @@ def groups_in(settings: Sequence[str]) -> set[str]:
     return set(values) if isinstance(values, dict) else set()
 
 
+def with_true_hulls(config: TrainConfig) -> TrainConfig:
+    """Return a policy's settings with the hulls that its evaluation has, whatever its training had.
+
+    What the larger ones would not fit into is no matter then.
+    """
+    true = dataclasses.replace(config.curriculum, hull_margin=0.0, fringe=0.0)
+    return dataclasses.replace(config, curriculum=true)
+
+
 def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> TrainConfig:
     """Return a policy's settings with the environment and the stages of the command line.
 

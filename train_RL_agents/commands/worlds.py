@@ -13,7 +13,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError
-from train_RL_agents.commands.options import read_shield, with_world_options
+from train_RL_agents.commands.options import read_shield, with_true_hulls, with_world_options
 from train_RL_agents.evaluation.baselines.registry import check_hull
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, Policy, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
@@ -66,7 +66,7 @@ def worlds_of(
     """
     shield = read_shield(arguments.shield)
     agent, config = load_policy(arguments.checkpoint)
-    config = with_world_options(config, arguments)
+    config = with_world_options(with_true_hulls(config), arguments)
     if config.task not in tasks:
         raise ConfigError(
             f"{arguments.checkpoint} is a policy of the task {config.task!r}: give one of the tasks"

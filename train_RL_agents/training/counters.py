@@ -113,13 +113,15 @@ class Counters(Settings):
 
         The best is the quickest of those whose score is within one standard error of the highest
         (as in the one-standard-error rule of Breiman et al. 1984, "Classification and Regression
-        Trees", sec. 3.4.3): so many episodes cannot tell them apart by success.
+        Trees", sec. 3.4.3): so many episodes cannot tell them apart by success. Of those that take
+        as long, for example since none succeeds in some stage, it is the one of the highest score.
         """
         if standing.score > self.best_success:
             self.best_success, self.best_error = standing.score, standing.error
         least = self.best_success - self.best_error
-        quicker = standing.time_s < self.kept_time_s or self.kept_success < least
-        if standing.score < least or not quicker:
+        kept = (self.kept_time_s, -self.kept_success)
+        better = (standing.time_s, -standing.score) < kept or self.kept_success < least
+        if standing.score < least or not better:
             return False
         self.kept_success, self.kept_time_s = standing.score, standing.time_s
         return True

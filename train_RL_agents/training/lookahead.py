@@ -169,10 +169,11 @@ def as_looked_ahead(config: EnvConfig) -> EnvConfig:
     """Return the configuration of copies.
 
     Their sensors show objects where they are, as large as on average, and no limit of decisions
-    cuts a rollout short: what would come after it counts.
+    and no end of another robot cuts a rollout short: what would come after it counts.
     """
     perception = dataclasses.replace(
         config.perception, position_std=0.0, velocity_std=0.0, radius_kappa=FOCUSED
     )
-    episode = dataclasses.replace(config.episode, max_steps=MOST_DECISIONS)
+    endless = {"max_steps": MOST_DECISIONS, "stop_on_end": False, "stop_on_collision": False}
+    episode = dataclasses.replace(config.episode, **endless)
     return dataclasses.replace(config, perception=perception, episode=episode)

@@ -6,12 +6,14 @@ import pytest
 
 from marinenav_env.envs.icra2024 import ICRA2024_EXPERIMENTS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
-from tests.train_RL_agents.policy_samples import table_of
+from scripts import episode, robustness
+from tests.train_RL_agents.policy_samples import save_policy, table_of
 from train_RL_agents import evaluate, train
 from train_RL_agents.commands import training
 from train_RL_agents.commands.options import split_settings, with_world_options, world_settings
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation import episodes
 
 POLICY = ["--checkpoint", "baseline:goal-straight", "--episodes", "2"]
 
@@ -25,6 +27,21 @@ def test_stages_and_settings():
     assert config.env.perception.range == 9.0
     assert config.env.episode == TrainConfig().env.episode
     assert with_world_options(TrainConfig(), evaluate.parse(POLICY)) == TrainConfig()
+
+
+def test_hulls_of_a_training_do_not_decide_which_worlds_a_policy_can_meet(tmp_path, monkeypatch):
+    """Hulls 0.8 m larger would start inside each other; who evaluates or draws has true ones."""
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 3)
+    close = "env.scenario.clear_radius=6"
+    policy = save_policy(tmp_path / "policy.pt", "DDPG", curriculum={"hull_margin": 0.8})
+    worlds = ["--checkpoint", str(policy), "--stage", "1", "--episodes", "1", close]
+    assert table_of(tmp_path, *worlds)["env"]["scenario"]["clear_radius"] == 6.0
+    quantities = ["--quantities", "lag", "--json", str(tmp_path / "record.json")]
+    assert robustness.main([*worlds, *quantities]) == 0
+    picture = tmp_path / "x.png"
+    worlds = ["--checkpoint", str(policy), "--stage", "1", close, "--limit", "3"]
+    assert episode.main(["plot", *worlds, "--output", str(picture)]) == 0
+    assert picture.exists()
 
 
 def test_settings_of_the_environment_are_told_from_those_of_a_shield():

@@ -33,6 +33,11 @@ from train_RL_agents.training.counters import Counters
             [0, 2],
             id="nothing succeeds yet",
         ),
+        pytest.param(
+            [(0.40, 0.064, math.inf), (0.44, 0.064, math.inf), (0.43, 0.064, math.inf)],
+            [0, 1],
+            id="one stage never succeeds, so times do not tell",
+        ),
     ],
 )
 def test_the_best_is_the_quickest_within_a_standard_error(standings, kept):

@@ -105,14 +105,19 @@ def test_advantages_are_over_the_policy_for_the_robot_looked_at():
     torch.testing.assert_close(advantages, (returns[1:] - returns[0]).T)
 
 
-def test_a_limit_of_decisions_cuts_no_rollout_short():
-    """What would come after it counts: a truncation is not an end."""
+@pytest.mark.parametrize(
+    "truncating", [{"max_steps": 14}, {"stop_on_end": True}, {"stop_on_collision": True}]
+)
+def test_a_truncation_cuts_no_rollout_short(truncating):
+    """What would come after it counts, also where the end of another robot truncates."""
     found = []
-    for limit in (1000, 14):
-        episode = dataclasses.replace(CONFIG.episode, max_steps=limit)
-        env, stepper = under_way(config=dataclasses.replace(CONFIG, episode=episode))
-        ahead = Lookahead(env, to_goal, AHEAD)
-        robots = torch.tensor([0, 1, 2, 3, 1])
+    for changes in ({}, truncating):
+        episode = dataclasses.replace(EnvConfig().episode, **changes)
+        config = dataclasses.replace(CONFIG, episode=episode)
+        env, stepper = under_way(config=config, worlds=20)
+        env.load_state_dict({**env.state_dict(), "alive": torch.ones_like(env.alive)})
+        ahead = Lookahead(env, to_goal, dataclasses.replace(AHEAD, horizon_s=20.0))
+        robots = torch.arange(20) % 3
         found.append(ahead.returns(stepper.now, to_goal(stepper.now.obs), robots))
     assert torch.equal(*found)
 
