@@ -76,6 +76,21 @@ class ScenariosConfig(Settings):
 
 
 @dataclass(frozen=True)
+class TrafficConfig(Settings):
+    """Vessels that a controller steers while collecting, so that not all do as the policy does.
+
+    They are not learned from, but count where transitions, success and returns are counted while
+    collecting. Evaluations are not affected.
+    """
+
+    share: float = setting(0.0, unit="share of the worlds", source=MEASURED, low=0.0, high=1.0)
+    """How many worlds have such vessels: every other one of theirs, by a fixed random choice."""
+    steer: str = setting("goal-straight", unit="-", source=CHOICE)
+    """What steers them: a classical controller, as `evaluate.py --checkpoint baseline:NAME` has it;
+    `goal-straight` turns to its goal and minds nobody."""
+
+
+@dataclass(frozen=True)
 class ExplorationConfig(Settings):
     """Share of random actions: a linear ramp, then constant."""
 
@@ -242,6 +257,7 @@ class TrainConfig(Settings):
     env: TaskConfig = setting(None, unit="-", source="the task's own defaults")
     curriculum: CurriculumConfig = setting(None, unit="-", source="the task's own stages")
     scenarios: ScenariosConfig = field(default_factory=ScenariosConfig)
+    traffic: TrafficConfig = field(default_factory=TrafficConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     updates: UpdateConfig = field(default_factory=UpdateConfig)
     replay: ReplayOptions = field(default_factory=ReplayOptions)

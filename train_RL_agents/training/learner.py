@@ -19,6 +19,7 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.metrics.accumulators import RunStatistics
 from train_RL_agents.policies.start import begin_with
 from train_RL_agents.training.stages import training_stages
+from train_RL_agents.training.traffic import traffic_of
 
 
 class Learner(abc.ABC):
@@ -32,7 +33,8 @@ class Learner(abc.ABC):
         processes: the processes that train together.
 
     Raises:
-        ConfigError: the scenarios cannot be placed, or the device is not there.
+        ConfigError: the scenarios cannot be placed, or the device is not there, or the traffic
+            cannot be steered.
     """
 
     rates: ClassVar[tuple[str, ...]]
@@ -55,6 +57,7 @@ class Learner(abc.ABC):
             first_world=self.first_world,
             stack_k=config.stack_k,
         )
+        self.traffic = traffic_of(config, self.env, processes)
         self.stepper = Stepper(self.env)
         self.statistics = RunStatistics(self.env)
         self._collecting = (

@@ -20,6 +20,7 @@ from marinenav_env.fields import ConfigError
 from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.agents import lattice
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
+from train_RL_agents.training.traffic import Traffic
 
 CHUNK_WORLDS = {"cpu": 1_024, "cuda": 1_048_576}
 """Worlds in one forward pass: on a CPU its activations fit the last cache, on a GPU the memory."""
@@ -56,6 +57,7 @@ class Lookahead:
         env: whose worlds are copied; its rewards are what counts.
         act: the policy, from observations [worlds, R, ...] to actions [worlds, R, A].
         config: how far it looks.
+        traffic: vessels that the policy does not steer, if any; nobody looks ahead for them.
 
     Raises:
         ConfigError: the task is another than `marine`, or the copies do not fit the memory.
@@ -66,6 +68,7 @@ class Lookahead:
         env: KernelEnv,
         act: Callable[[Any], Tensor],
         config: LookaheadConfig,
+        traffic: Traffic | None = None,
     ) -> None:
         if not isinstance(env.config, EnvConfig):
             raise ConfigError(f"env is {env.kernel!r}: copies look ahead in the task 'marine' only")
@@ -84,6 +87,8 @@ class Lookahead:
         held = torch.cat([torch.zeros_like(self.points[:1]), self.points])  # [1 + K, A]
         self._held = held.repeat_interleave(env.worlds, 0).unsqueeze(1)  # [copies * W, 1, A]
         self._slots = torch.arange(env.robots, device=env.device)
+        self._own = traffic.own if traffic else torch.ones_like(env.alive)  # [W, R]
+        self._traffic = traffic.of_copies(self.copies) if traffic else None
         try:
             self._future = type(env)(
                 self.copies * env.worlds,
@@ -115,12 +120,12 @@ class Lookahead:
         """
         drawn = self.draw()
         returns = self.returns(now, action, drawn)
-        looked_at = (drawn.unsqueeze(1) == self._slots) & self._env.alive
+        looked_at = (drawn.unsqueeze(1) == self._slots) & self._env.alive & self._own
         return Valued((returns[1:] - returns[0]).T, looked_at)
 
     def draw(self) -> Tensor:
-        """Draw one robot [W] int64 of each world, of those that act; the first where none does."""
-        alive = self._env.alive
+        """Draw one robot [W] int64 of each world, of the policy's that act; else the first."""
+        alive = self._env.alive & self._own
         return torch.rand(alive.shape, device=alive.device).masked_fill(~alive, -1.0).argmax(1)
 
     def returns(self, now: StepBuffers, action: Tensor, robots: Tensor) -> Tensor:
@@ -145,6 +150,8 @@ class Lookahead:
         for turn in range(self.turns):
             if turn:
                 acting = self._follow(before.obs)
+            if self._traffic:
+                acting = self._traffic.steer(acting, before.obs)
             if turn < self.held_turns:
                 acting = torch.where(holds, self._held, acting)
             future.step_into(acting, before, after)
@@ -154,7 +161,7 @@ class Lookahead:
         way_left = (distance - self._goal_distance).clamp(min=0.0)
         to_come = self._goal + self._worth_of_a_metre * way_left
         rewards += torch.where(future.alive, to_come, 0.0)
-        share = torch.where(of_robot, 1.0, self._others)
+        share = torch.where(of_robot, 1.0, self._others * self._own)
         return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
 
     def _follow(self, seen: Any) -> Tensor:
@@ -174,6 +181,7 @@ def as_looked_ahead(config: EnvConfig) -> EnvConfig:
     perception = dataclasses.replace(
         config.perception, position_std=0.0, velocity_std=0.0, radius_kappa=FOCUSED
     )
-    endless = {"max_steps": MOST_DECISIONS, "stop_on_end": False, "stop_on_collision": False}
-    episode = dataclasses.replace(config.episode, **endless)
+    episode = dataclasses.replace(
+        config.episode, max_steps=MOST_DECISIONS, stop_on_end=False, stop_on_collision=False
+    )
     return dataclasses.replace(config, perception=perception, episode=episode)

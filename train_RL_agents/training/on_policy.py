@@ -64,8 +64,11 @@ class OnPolicyLearner(Learner):
         inputs = self._encoder.inputs(tuple(self.stepper.now.obs))
         drawn = self.agent.draw(inputs)
         action = drawn[0].clamp(-1.0, 1.0)
+        if self.traffic:
+            action = self.traffic.steer(action, self.stepper.now.obs)
         following = self.stepper.step(action)
-        self.rollout.store(inputs, drawn, following)
+        own = following.acted & self.traffic.own if self.traffic else following.acted
+        self.rollout.store(inputs, drawn, following, own)
         self.statistics.add_decision(action, following)
         self.stepper.advance()
 

@@ -33,7 +33,7 @@ class PolicyIterationLearner(ReplayLearner):
     def __init__(self, config: TrainConfig, device: torch.device, processes: Processes) -> None:
         super().__init__(config, device, processes)
         settings: Any = config.algorithm
-        self.lookahead = Lookahead(self.env, self._act, settings.lookahead)
+        self.lookahead = Lookahead(self.env, self._act, settings.lookahead, self.traffic)
 
     @torch.no_grad()
     def _act(self, observation: Any) -> Tensor:

@@ -107,6 +107,9 @@ class ReplayLearner(Learner):
     def _collect(self) -> None:
         now = self.stepper.now
         action, kept, robots = self._choose(now.obs)
+        if self.traffic:
+            action = self.traffic.steer(action, now.obs)
+            robots = self.traffic.own if robots is None else robots & self.traffic.own
         following = self.stepper.step(action)
         self.replay.store(
             self.agent.read(now.obs),

@@ -46,6 +46,7 @@ class Rollout:
         inputs: Sequence[Tensor],
         drawn: tuple[Tensor, Tensor, Tensor],
         following: StepBuffers,
+        robots: Tensor,
     ) -> None:
         """Keep one decision.
 
@@ -53,12 +54,13 @@ class Rollout:
             inputs: of the encoders, on which robots acted, `[W, R, ...]`.
             drawn: action, log-probability and value, `[W, R, ...]`.
             following: what it brought.
+            robots: [W, R] bool, those that acted and are to learn from.
         """
         pairs = [
             *zip(self.inputs, inputs, strict=True),
             *zip((self.drawn, self.log_probability, self.value), drawn, strict=True),
             (self.reward, following.reward),
-            (self.acted, following.acted),
+            (self.acted, robots),
             (self.terminated, following.terminated),
             (self.truncated, following.truncated),
         ]
