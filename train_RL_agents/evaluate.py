@@ -63,6 +63,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         scenario="evaluate in scenarios instead of stages",
     )
     parser.add_argument(
+        "--traffic",
+        metavar="CONTROLLER",
+        help="let a controller steer every other vessel of the stages, and judge the policy by its "
+        "own ones: goal-straight minds nobody; others as `steer` of a scenario "
+        "(docs/evaluation.md)",
+    )
+    parser.add_argument(
         "--seed",
         type=int,
         default=1,
@@ -124,6 +131,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     for option, path in (("--json", namespace.json), ("--figure", namespace.figure)):
         if path and not Path(path).absolute().parent.is_dir():
             parser.error(f"{option} is {path!r}: its folder is missing, make it")
+    if namespace.traffic and namespace.scenario:
+        parser.error("--traffic goes with stages: a scenario says itself what steers its vessels")
     if namespace.figure and namespace.scenario:
         parser.error("--figure draws episodes of stages: leave it or --scenario out")
     for name in RECORDS:
@@ -150,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first = evaluate(parsed, parsed.checkpoint[0], console)
     others = (evaluate(parsed, path, console, first.config) for path in parsed.checkpoint[1:])
     policies = [first, *others]
-    names = "seed", "settings", "cvar", "adaptive_cvar"
+    names = "seed", "settings", "traffic", "cvar", "adaptive_cvar"
     asked = {name: getattr(parsed, name) for name in names} | {"commit": source_commit()}
     named = zip(parsed.checkpoint, policies, strict=True)
     tables = [

@@ -98,7 +98,7 @@ def learn_fresh(kind: type[ClassicEnv], agent: Agent, goal: float) -> float:
             drawn = agent.draw(inputs)
             following = stepper.step(drawn[0].clamp(-1.0, 1.0))
             following.reward.mul_(0.1)
-            rollout.store(inputs, drawn, following)
+            rollout.store(inputs, drawn, following, following.acted)
             stepper.advance()
         with torch.no_grad():
             value = agent.value(encoder.inputs(tuple(stepper.now.obs)))

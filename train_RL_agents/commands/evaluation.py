@@ -22,12 +22,13 @@ from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.against import compare, print_comparison
 from train_RL_agents.evaluation.baselines.registry import Actor, check_hull
-from train_RL_agents.evaluation.episodes import Evaluation, Policy
+from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.results import table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
+from train_RL_agents.evaluation.steering import Policy
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.progress import bar
 from train_RL_agents.policies.load import NAMED, load_policy, read_policy
@@ -91,13 +92,15 @@ def evaluation_for(
     Raises:
         ConfigError: there is no such scenario, or it cannot be played.
         ConfigError: a classical controller would steer a vessel that it does not know.
+        ConfigError: the traffic cannot be steered.
     """
     if config.task in VESSEL_TASKS:
         check_hull(agent, config.env.vessel)
     count, seed = arguments.episodes, arguments.seed
     if not arguments.scenario:
         episodes = (count or EPISODES,) * len(config.evaluation.stages)
-        return Evaluation.of_agent(agent, config, episodes, seed=seed)
+        given = {"seed": seed, "traffic": arguments.traffic}
+        return Evaluation.of_agent(agent, config, episodes, **given)
     scenarios = find_scenarios(arguments.scenario)
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
 
@@ -209,6 +212,7 @@ def evaluate(
 
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
+    title += f", every other vessel by {arguments.traffic}" if arguments.traffic else ""
     title += "".join(f", {setting}" for setting in arguments.settings)
     recording = Recording()
     act = guarded(agent.act)

@@ -15,9 +15,10 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import read_shield, with_true_hulls, with_world_options
 from train_RL_agents.evaluation.baselines.registry import check_hull
-from train_RL_agents.evaluation.episodes import FIRST_WORLD, Policy, steered
+from train_RL_agents.evaluation.episodes import FIRST_WORLD, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
+from train_RL_agents.evaluation.steering import Policy
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
 
@@ -89,7 +90,7 @@ def worlds_of(
         "stack_k": config.stack_k,
     }
     if arguments.scenario:
-        env, _, others = _of_scenarios(arguments, env_config, options)
+        env, others = _of_scenarios(arguments, env_config, options)
         names = [stage.label for stage in env.stages]
     else:
         given = config.evaluation.stages if arguments.stage else config.evaluation.stages[-1:]
@@ -117,7 +118,7 @@ def _of_scenarios(
     arguments: argparse.Namespace, config: EnvConfig, options: dict
 ) -> ScenarioWorlds:
     scenarios = find_scenarios(arguments.scenario)
-    groups = grouped(scenarios, config)
+    groups = grouped(scenarios, lambda scenario: scenario.env_config(config))
     if len(groups) > 1:
         raise ConfigError(
             f"scenario is {arguments.scenario!r}, in which disturbances differ: name one of its "

@@ -19,6 +19,7 @@ from marinenav_env.stepper import Stepper
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.registry import Actor
 from train_RL_agents.evaluation.recording import BatchRecording, Recording
+from train_RL_agents.evaluation.steering import Policy, traffic_policy, traffic_robots
 from train_RL_agents.evaluation.watches import Watch, watch_of
 
 DECISION_LIMIT = 1_000
@@ -33,8 +34,6 @@ LOOK_INTERVAL = 25
 
 
 OneConfig = TypeVar("OneConfig", bound=TaskConfig)
-Policy = Callable[..., Tensor]
-"""From observations to actions."""
 Progress = Callable[[int], object]
 """Called now and then with how many episodes have ended since."""
 
@@ -47,6 +46,7 @@ class Batch:
         seed: of the draws of a stochastic policy.
         placed: whether its worlds stand ready; else they are reset first.
         steering: [W, R] bool and the policy that steers those robots instead of the one evaluated.
+            They are not judged: an episode is that of the others, and over when theirs are.
     """
 
     def __init__(
@@ -59,6 +59,8 @@ class Batch:
     ) -> None:
         self._env, self._seed, self._placed = env, seed, placed
         self._steering = tuple(steering)
+        masks = [robots for robots, _ in steering]
+        self._own = ~torch.stack(masks).any(0) if masks else None  # [W, R]
         self._start = env.state_dict()
 
     @torch.no_grad()
@@ -86,7 +88,7 @@ class Batch:
             watch = self._run_episodes(act, recording, progress or (lambda _: None))
         env.check_finite()
         env.check_actions()
-        return watch.parts()
+        return watch.parts(self._own)
 
     def _run_episodes(
         self, act: Policy, recording: BatchRecording | None, progress: Progress
@@ -105,7 +107,8 @@ class Batch:
         left = env.worlds
         for decision in range(env.config.episode.max_steps):
             if decision % LOOK_INTERVAL == 0:
-                running = env.alive.any(1).nonzero().squeeze(1)
+                judged = env.alive if self._own is None else env.alive & self._own
+                running = judged.any(1).nonzero().squeeze(1)
                 progress(left - len(running))
                 left = len(running)
                 if not left:
@@ -160,9 +163,13 @@ class Evaluation:
         discrete: whether the policy gives action indices.
         device: of the environment and the policy.
         stack_k: decisions in an observation.
+        traffic: what steers every other vessel instead of the policy; None for nothing.
 
     Attributes:
         env: the environment, a world for each episode.
+
+    Raises:
+        ConfigError: the traffic cannot be steered so.
     """
 
     def __init__(
@@ -175,6 +182,7 @@ class Evaluation:
         discrete: bool,
         device: torch.device | str = "cpu",
         stack_k: int = 1,
+        traffic: str | None = None,
     ) -> None:
         self.stages, self.episodes = tuple(stages), tuple(episodes)
         self.stage_of_world = torch.repeat_interleave(
@@ -183,7 +191,7 @@ class Evaluation:
         self.env = task_of(config)(
             len(self.stage_of_world),
             stages=self.stages,
-            config=evaluation_config(config),
+            config=evaluation_config(config, among_others=traffic is not None),
             discrete=discrete,
             device=device,
             seed=seed,
@@ -191,7 +199,13 @@ class Evaluation:
             stack_k=stack_k,
         )
         self.env.set_stage(self.stage_of_world.to(self.env.device))
-        self._batch, self._row = Batch(self.env, seed=seed), watch_of(self.env.kernel_spec).row
+        steering = []
+        if traffic is not None:
+            policy = traffic_policy(traffic, config, discrete=discrete, device=device)
+            robots = traffic_robots(1.0, self.env.worlds, self.env.robots)
+            steering = [(robots.to(self.env.device), policy)]
+        self._batch = Batch(self.env, seed=seed, steering=steering)
+        self._row = watch_of(self.env.kernel_spec).row
 
     @property
     def worlds(self) -> int:
@@ -200,7 +214,13 @@ class Evaluation:
 
     @classmethod
     def of_agent(
-        cls, agent: Actor, config: TrainConfig, episodes: Sequence[int], *, seed: int
+        cls,
+        agent: Actor,
+        config: TrainConfig,
+        episodes: Sequence[int],
+        *,
+        seed: int,
+        traffic: str | None = None,
     ) -> Evaluation:
         """Return the evaluation of ``agent`` on the stages that its settings name for it."""
         return cls(
@@ -211,6 +231,7 @@ class Evaluation:
             discrete=agent.discrete,
             device=agent.device,
             stack_k=config.stack_k,
+            traffic=traffic,
         )
 
     def run(
@@ -238,9 +259,17 @@ class Evaluation:
         return rows
 
 
-def evaluation_config(config: OneConfig) -> OneConfig:
-    """Return ``config`` with the episode's ends as its task's evaluation has them."""
+def evaluation_config(config: OneConfig, *, among_others: bool = False) -> OneConfig:
+    """Return ``config`` with the episode's ends as its task's evaluation has them.
+
+    Args:
+        config: of the environment.
+        among_others: whether the policy steers some vessels only: then no collision ends the
+            episode, which might be that of others.
+    """
     episode = task_of(config).evaluation_episode
     limit = min(episode.max_steps, DECISION_LIMIT)
-    ends: dict[str, Any] = {"episode": dataclasses.replace(episode, max_steps=limit)}
-    return dataclasses.replace(config, **ends)
+    stops = episode.stop_on_collision and not among_others
+    ended = dataclasses.replace(episode, max_steps=limit, stop_on_collision=stops)
+    changes: dict[str, Any] = {"episode": ended}
+    return dataclasses.replace(config, **changes)

@@ -43,13 +43,21 @@ class Watch(Protocol):
     def note(self, acted: Tensor) -> None:
         """Note what a decision has led to; ``acted`` [W, R]."""
 
-    def parts(self) -> Parts:
-        """Return what `row` is made of, on the host, for all worlds."""
+    def parts(self, own: Tensor | None) -> Parts:
+        """Return what `row` is made of, on the host, for all worlds.
+
+        Args:
+            own: [W, R] bool, the robots that are judged; None for all.
+        """
 
 
 def _copied(env: KernelEnv, names: tuple[str, ...]) -> Tensor:
     """Return fields [N, W] of the outcome, on the host."""
     return torch.stack([env.outcome[name] for name in names]).cpu()
+
+
+OF_ROBOTS = ("steps", "energy", "return")
+"""Sums of a robot's episode, of which an outcome has the means."""
 
 
 class NavigationWatch:
@@ -62,23 +70,45 @@ class NavigationWatch:
         self._env, self._log = env, MotionLog(env)
         self.follow, self.note = self._log.follow, self._log.note
 
-    def parts(self) -> tuple[Outcomes, Measures]:
+    def parts(self, own: Tensor | None) -> tuple[Outcomes, Measures]:
         """Return how the episodes ended, and what happened in them."""
-        outcome = _copied(self._env, self.outcomes)
-        return Outcomes(*(outcome[:3] > 0), *outcome[3:]), self._measure()
+        measures = self._measure()
+        if own is None:
+            outcome = _copied(self._env, self.outcomes)
+            return Outcomes(*(outcome[:3] > 0), *outcome[3:]), measures
+        return self._outcomes_of(own), measures.of_robots(own.T.cpu())
 
     def _measure(self) -> Measures:
         state, vessel = self._env.state, self._env.config.vessel
-        status = state.status[:, : self._env.worlds]
+        reached, collided = self._ends()
         return measure(
             self._log.read(),
             state.buoy[..., : self._env.worlds],
             hull_radius=vessel.radius,
             decision_time=vessel.dt * vessel.substeps,
-            reached=(status & (STATUS_REACHED | STATUS_COLLIDED)) == STATUS_REACHED,
-            collided=status & STATUS_COLLIDED,
+            reached=reached,
+            collided=collided,
             energy=state.robot_field("energy")[:, : self._env.worlds],
         )
+
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        """Return who has reached the goal, and who has collided, [R, W] bool."""
+        status = self._env.state.status[:, : self._env.worlds]
+        reached = (status & (STATUS_REACHED | STATUS_COLLIDED)) == STATUS_REACHED
+        return reached, (status & STATUS_COLLIDED) > 0
+
+    def _outcomes_of(self, own: Tensor) -> Outcomes:
+        """Return how the episodes ended for some robots [W, R], as the core has it for all."""
+        env, vessel = self._env, self._env.config.vessel
+        robots = env.state.world_field("robots")[: env.worlds]
+        own = own.T & (torch.arange(env.robots, device=env.device).unsqueeze(1) < robots)
+        reached, collided = self._ends()
+        success, collision = (reached | ~own).all(0), (collided & own).any(0)
+        fields = (env.state.robot_field(name)[:, : env.worlds] for name in OF_ROBOTS)
+        means = [torch.where(own, field, 0).sum(0) / own.sum(0) for field in fields]
+        means[0] *= vessel.dt * vessel.substeps
+        ends = (success, collision, ~(success | collision))
+        return Outcomes(*(field.cpu() for field in (*ends, *means)))
 
 
 class ReturnWatch:
@@ -96,8 +126,8 @@ class ReturnWatch:
     def note(self, acted: Tensor) -> None:
         """Do nothing."""
 
-    def parts(self) -> tuple[Returns]:
-        """Return how the episodes ended."""
+    def parts(self, own: Tensor | None) -> tuple[Returns]:
+        """Return how the episodes ended, for all robots."""
         outcome = _copied(self._env, self.outcomes)
         return (Returns(outcome[0] > 0, *outcome[1:]),)
 

@@ -213,7 +213,7 @@ def test_command_line(saved, tmp_path, capsys, short_evaluations):
     figure = tmp_path / "episodes.png"
     table = table_of(tmp_path, *arguments, "--figure", str(figure))
     assert figure.read_bytes().startswith(b"\x89PNG")
-    asked = ["checkpoint", "seed", "settings", "cvar", "adaptive_cvar", "commit", "env"]
+    asked = ["checkpoint", "seed", "settings", "traffic", "cvar", "adaptive_cvar", "commit", "env"]
     assert list(table) == [*asked, "stages"]
     assert [list(row) for row in table["stages"]] == [KEYS]
     printed = capsys.readouterr().out

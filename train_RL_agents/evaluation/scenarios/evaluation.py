@@ -78,12 +78,10 @@ class Group(NamedTuple):
     Attributes:
         worlds: [W] which worlds of the evaluation they are, ascending.
         batch: plays them.
-        own: [W, R] bool, the vessels that the policy steers.
     """
 
     worlds: Tensor
     batch: Batch
-    own: Tensor
 
 
 class ScenarioEvaluation:
@@ -119,12 +117,18 @@ class ScenarioEvaluation:
             torch.arange(len(repeated)), torch.tensor(repeated)
         )
         self._groups: list[Group] = []
-        for disturbed, chosen in grouped(scenarios, config).items():
+
+        def evaluated_in(scenario: Scenario) -> EnvConfig:
+            return evaluation_config(
+                scenario.env_config(config), among_others=scenario.among_others
+            )
+
+        for env_config, chosen in grouped(scenarios, evaluated_in).items():
             among = torch.isin(self.scenario_of_world, torch.tensor(chosen))
             begun = make_worlds(
                 [scenarios[index] for index in chosen],
                 torch.searchsorted(torch.tensor(chosen), self.scenario_of_world[among]),
-                evaluation_config(disturbed),
+                env_config,
                 discrete=discrete,
                 device=device,
                 seed=seed,
@@ -132,7 +136,7 @@ class ScenarioEvaluation:
                 stack_k=stack_k,
             )
             batch = Batch(begun.env, seed=seed, placed=True, steering=begun.others)
-            self._groups.append(Group(among.nonzero().flatten(), batch, begun.own))
+            self._groups.append(Group(among.nonzero().flatten(), batch))
 
     @property
     def worlds(self) -> int:
@@ -182,8 +186,7 @@ class ScenarioEvaluation:
         parts = []
         for group in self._groups:
             kept = recording.batch(group.worlds.tolist()) if recording else None
-            outcomes, measures = group.batch.play(act, kept, progress)
-            parts.append((outcomes, measures.of_robots(group.own.T)))
+            parts.append(group.batch.play(act, kept, progress))
         order = torch.cat([group.worlds for group in self._groups]).argsort()
         fields = zip(*(outcomes for outcomes, _ in parts), strict=True)
         outcomes = Outcomes(*(torch.cat(field)[order] for field in fields))

@@ -67,6 +67,11 @@ class Scenario(Settings):
     variation: VariationConfig | None = None
     perception: PerceptionConfig | None = None
 
+    @property
+    def among_others(self) -> bool:
+        """Whether the policy steers some of the vessels only."""
+        return any(vessel.steer != POLICY for vessel in self.vessels)
+
     def disturbances(self) -> dict[str, Settings]:
         """Return the groups of the environment that the scenario gives, by their names."""
         given = {name: getattr(self, name) for name in DISTURBANCES}

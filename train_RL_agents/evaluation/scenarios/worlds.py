@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,19 +10,16 @@ from torch import Tensor
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
-from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
 from train_RL_agents.evaluation.baselines.registry import (
     BASELINES,
-    Baseline,
-    nearest_index,
     unknown_of,
 )
 from train_RL_agents.evaluation.baselines.vessel import HULL
-from train_RL_agents.evaluation.episodes import Policy
 from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
 from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
+from train_RL_agents.evaluation.steering import Policy, steering_policies
 
 
 class ScenarioWorlds(NamedTuple):
@@ -31,12 +27,10 @@ class ScenarioWorlds(NamedTuple):
 
     Attributes:
         env: W worlds, each at the start of its scenario.
-        own: [W, R] bool, the vessels that the policy steers.
         others: [W, R] bool and the policy that steers those vessels.
     """
 
     env: MarineNavEnv
-    own: Tensor
     others: list[tuple[Tensor, Policy]]
 
 
@@ -82,36 +76,22 @@ def make_worlds(
         for name, policy in steering.items()
         if any(vessel.steer == name for scenario in scenarios for vessel in scenario.vessels)
     ]
-    return ScenarioWorlds(env, steered_by(POLICY, played, env.robots), others)
+    return ScenarioWorlds(env, others)
 
 
-def grouped(scenarios: Sequence[Scenario], config: EnvConfig) -> dict[EnvConfig, list[int]]:
+def grouped(
+    scenarios: Sequence[Scenario], env_config: Callable[[Scenario], EnvConfig]
+) -> dict[EnvConfig, list[int]]:
     """Return which scenarios share an environment, whose parameters hold for all its worlds.
 
     Args:
         scenarios: with disturbances of their own, or not.
-        config: of the policy.
+        env_config: returns what a scenario is played in.
     """
     alike: dict[EnvConfig, list[int]] = {}
     for index, scenario in enumerate(scenarios):
-        alike.setdefault(scenario.env_config(config), []).append(index)
+        alike.setdefault(env_config(scenario), []).append(index)
     return alike
-
-
-def steering_policies(
-    vessel: VesselConfig, discrete: bool, device: torch.device | str
-) -> dict[str, Policy]:
-    """Return what may steer a vessel besides the policy, by name."""
-    steering: dict[str, Policy] = {"straight": hold}
-    steering |= {name: Baseline(name, device).act for name in BASELINES}
-    if not discrete:
-        return steering
-    return {name: functools.partial(act_index, act, vessel) for name, act in steering.items()}
-
-
-def act_index(act: Policy, vessel: VesselConfig, observation: Observation) -> Tensor:
-    """Return the indices [...] of a vessel's discrete actions nearest to those of a policy."""
-    return nearest_index(act(observation), vessel)
 
 
 def check_baselines(scenario: Scenario, hull: VesselConfig) -> None:
@@ -141,11 +121,6 @@ def check_straight(scenario: Scenario, hull: VesselConfig, *, discrete: bool) ->
                 f"scenario {scenario.name!r}: vessels[{i}].steer is 'straight': a thrust rate of 0 "
                 "is missing among the discrete ones of the vessel; give one on either side"
             )
-
-
-def hold(observation: Observation) -> Tensor:
-    """Return actions [..., 2] that change no thrust."""
-    return observation.ego.new_zeros(*observation.ego.shape[:-1], 2)
 
 
 def steered_by(name: str, scenarios: Sequence[Scenario], robots: int) -> Tensor:

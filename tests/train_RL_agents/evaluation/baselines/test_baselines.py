@@ -19,7 +19,7 @@ from train_RL_agents.evaluation.baselines.vessel import HULL
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
-from train_RL_agents.evaluation.scenarios.worlds import steering_policies
+from train_RL_agents.evaluation.steering import steering_policies
 
 
 def seen(*objects, goal=(30.0, 0.0), velocity=(0.0, 0.0), thrust=(0.0, 0.0)):

@@ -1,0 +1,132 @@
+"""Policies among vessels that they do not steer, and are judged by their own."""
+
+import re
+
+import pytest
+import torch
+import yaml
+
+from marinenav_env.config import EnvConfig
+from marinenav_env.envs.scenarios import Stage
+from tests.conftest import ROOT
+from tests.train_RL_agents.policy_samples import save_policy, table_of
+from train_RL_agents import evaluate
+from train_RL_agents.evaluation import episodes
+from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.episodes import Batch, Evaluation
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
+from train_RL_agents.evaluation.scenarios.files import read_scenarios
+from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
+from train_RL_agents.evaluation.steering import hold, traffic_robots
+from train_RL_agents.policies.load import load_policy
+
+STAGES = [Stage(3, 0, 0, 30.0), Stage(5, 0, 4, 40.0)]
+OWN = Vessel((0.0, 0.0), (30.0, 0.0), speed=2.5)
+
+
+def evaluation(**options):
+    config = options.pop("config", EnvConfig())
+    return Evaluation(STAGES, (20, 20), seed=1, config=config, discrete=False, **options)
+
+
+def played(*scenarios, act=hold):
+    worlds = {"seed": 1, "config": EnvConfig(), "discrete": False}
+    return ScenarioEvaluation(scenarios, 2, **worlds).run(act)
+
+
+def test_outcomes_of_all_robots_are_those_of_the_core():
+    """A batch with traffic of no vessel judges by the robots' own sums, the other by the core's."""
+    env = evaluation().env
+    nobody = torch.zeros(env.worlds, env.robots, dtype=torch.bool)
+    batches = Batch(env, seed=1), Batch(env, seed=1, steering=[(nobody, hold)])
+    (known, whole), (found, own) = (batch.play(goal_straight) for batch in batches)
+    assert 0.0 < known.success.double().mean() < 1.0
+    for name, expected, value in zip(known._fields, known, found, strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-3, msg=name)
+    assert all(torch.equal(column, own.vessels[name]) for name, column in whole.vessels.items())
+
+
+def test_every_other_vessel_is_the_controllers_and_the_rest_is_judged():
+    tested = evaluation(traffic="goal-straight")
+    robots = traffic_robots(1.0, 40, 5)
+    asked = []
+
+    def still(seen):
+        asked.append(seen)
+        return hold(seen)
+
+    first, second = tested.run(still)
+    assert (first.success, second.success) == (0.0, 0.0)  # its own vessels stay where they are
+    vessels = first.measures.vessels
+    judged = torch.zeros(20, 5, dtype=torch.bool)
+    judged[vessels["world"], vessels["robot"].long()] = True
+    assert torch.equal(judged, ~robots[:20] & (torch.arange(5) < 3))
+    assert {int(own) for own in judged.sum(1)} == {1, 2}
+    first, second = tested.run(goal_straight)
+    assert first.success > 0.3
+    moving = evaluation(traffic="straight").run(goal_straight)[0]
+    assert moving.success != first.success  # who holds a thrust of 0 is where it was
+
+
+def test_a_share_of_the_worlds_has_traffic():
+    robots = traffic_robots(0.25, 400, 5)
+    among = robots.any(1)
+    assert int(among.sum()) == 100
+    assert set(robots[among].sum(1).tolist()) == {2, 3}
+    assert torch.equal(robots[among][:, 1:], ~robots[among][:, :-1])  # every other one
+    assert 30 < int(robots[:, 0].sum()) < 70
+    stages = torch.arange(400) % 6
+    counts = torch.bincount(stages[among], minlength=6)
+    assert counts.min() > 5  # of each of what comes in turns
+
+
+def test_what_others_do_to_each_other_is_not_the_policys_failure():
+    """Two hit each other 60 m away, one leaves its goal aside: the own vessel arrives."""
+    far = Vessel((100.0, 0.0), (200.0, 0.0), speed=2.5, steer="straight")
+    meeting = Vessel((130.0, 0.0), (0.0, 60.0), 180.0, 2.5, "straight")
+    (row,) = played(Scenario("they collide", (OWN, far, meeting))).rows
+    alone = played(Scenario("alone", (OWN,))).rows[0]
+    for name in ("success", "collision", "timeout", "mean_time_s", "mean_energy"):
+        assert row.as_json()[name] == pytest.approx(alone.as_json()[name], rel=1e-4), name
+    assert row.success == 1.0
+    assert row.measures.vessels["time"].tolist() == alone.measures.vessels["time"].tolist()
+
+
+def test_a_collision_with_another_is_the_policys_failure():
+    meeting = Vessel((20.0, 0.0), (-30.0, 0.0), 180.0, 2.5, "straight")
+    (row,) = played(Scenario("head-on", (OWN, meeting))).rows
+    assert (row.success, row.as_json()["collision"], row.as_json()["timeout"]) == (0.0, 1.0, 0.0)
+
+
+def test_the_scenario_of_the_page_can_succeed(tmp_path):
+    page = (ROOT / "docs" / "evaluation.md").read_text()
+    (text,) = re.findall(r"```yaml\n(name: crossing.*?)```", page, flags=re.DOTALL)
+    assert yaml.safe_load(text)["vessels"][1]["steer"] == "straight"
+    file = tmp_path / "page.yaml"
+    file.write_text(text)
+    agent, _ = load_policy(str(ROOT / "pretrained" / "iqn_rules"))
+    worlds = {"seed": 1, "config": EnvConfig(), "discrete": agent.discrete}
+    (row,) = ScenarioEvaluation(read_scenarios(file), 20, **worlds).run(agent.act).rows
+    assert row.success > 0.8
+
+
+def test_the_command(tmp_path, monkeypatch, refused):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 120)
+    command = ["--checkpoint", "baseline:goal-straight", "--episodes", "10", "--stage", "3"]
+    alone, among = (
+        table_of(tmp_path, *command, *more) for more in ([], ["--traffic", "goal-straight"])
+    )
+    assert (alone["traffic"], among["traffic"]) == (None, "goal-straight")
+    assert among["stages"][0]["success"] > alone["stages"][0]["success"]  # of two or three, not 5
+    policy = str(save_policy(tmp_path / "policy.pt", "DQN"))
+    against = ["--checkpoint", policy, "--episodes", "10", "--stage", "3", "--traffic", "orca"]
+    compared = table_of(tmp_path, *against, "--against", "baseline:goal-straight")["against"]
+    assert compared["stages"][0]["safety"]["robot_success"]["value"] > 0.1
+    message = "choose one of straight, goal-straight"
+    refused(evaluate.main, [*command, "--traffic", "nobody"], message)
+    with_scenario = ["--checkpoint", policy, "--scenario", "HO", "--traffic", "orca"]
+    refused(evaluate.main, with_scenario, "a scenario says itself what steers", status=2)
+    other = ["--checkpoint", "pretrained/icra2024_dqn", "--traffic", "orca"]
+    refused(evaluate.main, other, "it steers vessels of the task 'marine' only")
+    vessel = [*against, "env.vessel=otter"]
+    refused(evaluate.main, vessel, "traffic is 'orca': it knows the motion of 'wamv16' only")

@@ -1,0 +1,138 @@
+"""Trainings among vessels that the policy does not steer."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.train_RL_agents.short_runs import (
+    CPU,
+    SHORT,
+    SMALL,
+    Silent,
+    assert_same,
+    every_decision,
+    trainer,
+)
+from tests.train_RL_agents.training.test_lookahead import AHEAD, to_goal, under_way
+from train_RL_agents import train
+from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.files import load_config
+from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.steering import traffic_robots
+from train_RL_agents.run import checkpoint
+from train_RL_agents.training.lookahead import Lookahead
+from train_RL_agents.training.run_state import make_learner
+from train_RL_agents.training.traffic import Traffic
+
+HALF = ["traffic.share=0.5"]
+TEACHER = {"DAgger": ["algorithm.teacher=baseline:orca", "algorithm.guarded=false"]}
+
+
+def learner_of(agent, *overrides):
+    settings = [*SMALL, *every_decision(agent), *TEACHER.get(agent, []), *overrides]
+    config, _, _ = load_config(agent=agent, overrides=settings)
+    learner = make_learner(config, CPU, Processes.join())
+    learner.start(torch.zeros(config.worlds, dtype=torch.int64))
+    return learner
+
+
+def learned_from(learner):
+    """Return [W, R] bool, the robots whose decisions the learner has kept."""
+    if AGENTS[learner.config.agent].on_policy:
+        return learner.rollout.acted.any(0)
+    size = learner.env.alive.numel()
+    weights = learner.replay.tree.weights
+    slots = weights[: len(learner.replay._ring["reward"]) * size]
+    return (slots > 0).view(-1, *learner.env.alive.shape).any(0)
+
+
+@pytest.mark.parametrize("agent", sorted(AGENTS))
+def test_the_controller_steers_its_vessels_and_nobody_learns_from_them(agent):
+    learner = learner_of(agent, *HALF, "curriculum.stages=[[4,0,0,30]]")
+    robots = traffic_robots(0.5, 6, 4)
+    assert torch.equal(learner.traffic.robots, robots)
+    taken, step = [], learner.stepper.step
+    learner.stepper.step = lambda action: taken.append(action.clone()) or step(action)
+    asked = learner.traffic._policy(learner.stepper.now.obs)
+    learner.collect()
+    assert torch.equal(taken[0][robots], asked[robots].to(taken[0].dtype))
+    assert not torch.equal(taken[0][~robots], asked[~robots].to(taken[0].dtype))
+    for _ in range(8):
+        learner.collect()
+    kept = learned_from(learner)
+    assert not (kept & robots).any()
+    assert (kept & ~robots).sum() >= (6 if learner.agent.looks_ahead else (~robots).sum() - 2)
+
+
+def test_copies_have_the_traffic_of_their_worlds():
+    """Steered by the policy itself it changes nothing; by another controller it does."""
+    env, stepper = under_way()
+    robots = traffic_robots(1.0, env.worlds, env.robots)
+    action = to_goal(stepper.now.obs)
+    drawn = (~robots).long().argmax(1)
+    alone = Lookahead(env, to_goal, AHEAD).returns(stepper.now, action, drawn)
+
+    def among(policy, **changes):
+        ahead = Lookahead(
+            env, to_goal, dataclasses.replace(AHEAD, **changes), Traffic(robots, policy)
+        )
+        return ahead, ahead.returns(stepper.now, action, drawn)
+
+    ahead, same = among(to_goal)
+    torch.testing.assert_close(same, alone, rtol=1e-5, atol=1e-4)
+    assert not torch.allclose(among(goal_straight)[1], alone, atol=1e-2)
+    for _ in range(20):
+        valued = ahead.value(stepper.now, action)
+        assert not (valued.looked_at & robots).any()
+        assert torch.equal(valued.looked_at.sum(1) > 0, (env.alive & ~robots).any(1))
+
+
+def test_returns_of_the_traffic_do_not_count():
+    env, stepper = under_way()
+    robots = torch.zeros_like(env.alive)
+    robots[:, 1:] = True  # all others
+    action, first = to_goal(stepper.now.obs), torch.zeros(env.worlds, dtype=torch.int64)
+    found = [
+        Lookahead(
+            env, to_goal, dataclasses.replace(AHEAD, others=others), Traffic(robots, to_goal)
+        ).returns(stepper.now, action, first)
+        for others in (0.0, 0.5)
+    ]
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("agent", ["SAC", "PPO"])
+def test_a_run_goes_on_as_if_never_stopped(agent, tmp_path):
+    whole = trainer(tmp_path, *HALF, "worlds=8", agent=agent)
+    whole.train()
+    path = whole.saved.checkpoints.path
+    known = checkpoint.load(path(600))
+    again = trainer(tmp_path, *HALF, "worlds=8", agent=agent)
+    again.resume(path(400))
+    again.train()
+    assert_same(known, checkpoint.load(path(600)))
+
+
+def test_processes_share_the_worlds_out():
+    config, _, _ = load_config(agent="SAC", overrides=[*SMALL, *HALF])
+    parts = [make_learner(config, CPU, Silent(rank, 2)).traffic.robots for rank in range(2)]
+    assert torch.equal(torch.cat(parts), traffic_robots(0.5, 12, 5))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["traffic.steer=nobody"], "traffic is 'nobody': choose one of straight, goal-straight"),
+        (["env.vessel=otter"], "traffic is 'goal-straight': it knows the motion of 'wamv16' only"),
+        (["--task", "icra2024", "--agent", "DQN"], "it steers vessels of the task 'marine' only"),
+        (["traffic.share=1.5"], "traffic.share is 1.5: give 1.0 or less"),
+        (["traffic.shore=1"], "unknown setting 'traffic.shore'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_any_work(overrides, message, tmp_path, refused):
+    output = tmp_path / "run"
+    command = ["--output", str(output), *SHORT, *HALF, *overrides]
+    refused(train.main, command, message)
+    assert not (output / "checkpoints").exists()
