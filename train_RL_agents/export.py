@@ -91,7 +91,7 @@ def export(
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ExportError: the policy is an export already, or the format cannot hold it, or the file
             cannot be written, or its network does not give what the checkpoint gives.
-        ConfigError: the shield cannot guard the policy.
+        ConfigError: the shield cannot guard the policy, or a share of a batch in this format.
     """
     if output.is_dir():
         raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
@@ -103,6 +103,11 @@ def export(
         raise ExportError(
             f"{checkpoint} observes {', '.join(keys)}: --format torchscript is for the planners of "
             f"vessels, which observe {form.parts} tensors; give --format onnx"
+        )
+    if shield is not None and form.traced and shield.planned_share < 1.0:
+        raise ConfigError(
+            f"planned_share is {shield.planned_share}: in such a file as many vessels would be "
+            "planned for, whatever the batch; give planned_share=1, or --format torchscript"
         )
     content, deviation = exported(policy, form, shield)
     try:

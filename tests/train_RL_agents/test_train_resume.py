@@ -64,16 +64,18 @@ def test_a_finished_run_is_trained_longer(tmp_path, sweep, capsys):
     assert capsys.readouterr().out.count("complete already") == (0 if sweep else 3)
 
 
-def test_a_sweep_keeps_the_length_that_it_was_given_last(tmp_path, monkeypatch):
+def test_a_sweep_keeps_what_it_was_given_last(tmp_path, monkeypatch):
     """Also where it is interrupted before a seed has saved at the new one."""
     assert train.main(["--output", str(tmp_path), *TINY, "--seed", "4", "5"]) == 0
     with monkeypatch.context() as patch:
         patch.setattr(TorchRLTrainer, "train", lambda *_: 1 / 0)
+        given = ["total_steps=36", "threads=1", "checkpoint.with_replay=false"]
         with pytest.raises(ZeroDivisionError):
-            train.main(["--resume", str(tmp_path), "total_steps=36", "threads=1"])
+            train.main(["--resume", str(tmp_path), *given])
     assert train.main(["--resume", str(tmp_path)]) == 0
-    steps = [checkpoint.load(checkpoint.newest(tmp_path / f"seed_{n}"))["step"] for n in (4, 5)]
-    assert steps == [36, 36]
+    states = [checkpoint.load(checkpoint.newest(tmp_path / f"seed_{n}")) for n in (4, 5)]
+    assert [state["step"] for state in states] == [36, 36]
+    assert [state["learner"]["replay"] for state in states] == [None, None]
 
 
 def test_a_longer_run_takes_the_stages_of_its_length(tmp_path, monkeypatch):

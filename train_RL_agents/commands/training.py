@@ -121,9 +121,9 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
                 "total_steps",
                 f"seed {seed} has {trained} already; give more",
             )
-        if processes.first and config.total_steps != before.total_steps:
-            before = dataclasses.replace(before, total_steps=config.total_steps)
-            multi_seed.write_sweep(path, seeds, plain(before))
+        given = with_overrides(before, arguments.overrides)
+        if processes.first and given != before:
+            multi_seed.write_sweep(path, seeds, plain(given))
         configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
         train_seeds(configs, path, processes)
         return

@@ -175,12 +175,14 @@ class StageResult(Result):
     def standing(rows: Sequence[StageResult]) -> Standing:
         """Return mean success, its standard error, and mean travel time.
 
-        The error is that of all episodes together, with one success and one failure more, so that
+        The error is that of a mean of stages, which may have different numbers of episodes. Each
+        stage counts with the share of all together, with one success and one failure more, so that
         it is not 0 where all succeed (Laplace's rule of succession).
         """
         flags = torch.cat([row.outcomes.success for row in rows])
         share = (int(flags.sum()) + 1) / (len(flags) + 2)
-        error = math.sqrt(share * (1 - share) / len(flags))
+        each = sum(1 / len(row.outcomes.success) for row in rows)
+        error = math.sqrt(share * (1 - share) * each) / len(rows)
         times = (row.mean_time_s for row in rows)
         time_s = sum(math.inf if time is None else time for time in times) / len(rows)
         return Standing(mean_score(rows), error, time_s)

@@ -31,6 +31,7 @@ class Format(NamedTuple):
             observation's, and a description.
         read: a function that calls the network of a file's content, likewise.
         parts: tensors that an observation has to have; None takes any number.
+        traced: whether numbers that follow from the batch's size stay those of the example.
     """
 
     suffix: str
@@ -39,6 +40,7 @@ class Format(NamedTuple):
     write: Callable[[nn.Module, Sequence[Tensor], int, Mapping[str, Any]], bytes]
     read: Callable[[bytes, int], Callable[[Sequence[Tensor]], list[Tensor]]]
     parts: int | None = None
+    traced: bool = False
 
 
 def write_torchscript(
@@ -119,5 +121,5 @@ def read_onnx(content: bytes, parts: int) -> Callable[[Sequence[Tensor]], list[T
 FORMATS = {
     "torchscript": Format(".torchscript.pt", DTYPE, 1e-10, write_torchscript, read_torchscript, 3),
     # float32: onnxruntime has no arctangent in float64, and accelerators rarely have either.
-    "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx),
+    "onnx": Format(".onnx", torch.float32, 1e-3, write_onnx, read_onnx, traced=True),
 }

@@ -6,6 +6,7 @@ import difflib
 import pickle
 import re
 import reprlib
+import shutil
 import sys
 import zipfile
 import zlib
@@ -174,11 +175,16 @@ class CheckpointFolder:
         return path
 
     def save_best(self, state: dict[str, Any]) -> None:
-        """Replace the best checkpoint; a run that resumes from the newest one finds it again."""
+        """Replace the best checkpoint; a run that resumes from the newest one finds it again.
+
+        It stays in its place until the new one is whole.
+        """
         best, steps = self.directory / BEST, self.steps()
         before = _step_of(best)
         if before is not None and steps and before <= steps[-1]:
-            best.replace(self.directory / EARLIER_BEST)
+            copy = best.with_suffix(".tmp")  # what a kill leaves is dropped by `drop_after`
+            shutil.copyfile(best, copy)
+            copy.replace(self.directory / EARLIER_BEST)
         save(best, state)
 
     def drop_after(self, step: int) -> None:

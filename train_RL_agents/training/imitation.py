@@ -70,6 +70,11 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
             f"{where}, a policy of task {own.task!r} with stack_k {own.stack_k}: give one of task "
             f"{config.task!r} with stack_k {config.stack_k}"
         )
+    if agent.discrete and not isinstance(config.env.vessel, VesselConfig):
+        raise ConfigError(
+            f"{where}, whose actions are choices of no thrust rates: give a teacher with "
+            "continuous actions"
+        )
     if isinstance(agent, Baseline):
         check_hull(agent, config.env.vessel)
     act: Teacher = functools.partial(agent.act, mean=True)

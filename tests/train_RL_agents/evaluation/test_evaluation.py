@@ -61,6 +61,9 @@ def test_standing_by_hand():
     all_succeed, none_does = StageResult.standing([quick]), row_of([False], [99.0])
     assert all_succeed == (1.0, pytest.approx((3 / 4 * 1 / 4 / 2) ** 0.5), 15.0)
     assert StageResult.standing([quick, none_does]).time_s == float("inf")
+    # 3 of 3 succeed: 4/5, and of a mean of stages with 2 and 1 episodes sqrt(4/25 (1/2 + 1) / 4)
+    few = StageResult.standing([quick, row_of([True], [10.0])])
+    assert few.error == pytest.approx((4 / 25 * 1.5 / 4) ** 0.5)
 
 
 def test_row_by_hand():

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from marinenav_env.files import write_atomically
+from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError, CheckpointFolder, load, newest, save
 
 STATE = {"step": 7, "model": {"weight": torch.arange(5000.0)}, "config": {"a": [1, None, "x"]}}
@@ -129,6 +130,21 @@ def test_the_best_policy_of_the_newest_checkpoint_outlives_a_better_one(tmp_path
     assert load(tmp_path / "best.pt")["step"] == 30
     assert not folder.restore_best(5)
     assert not (tmp_path / "best.pt").exists()
+
+
+def test_the_best_policy_stays_until_a_better_one_is_whole(tmp_path, monkeypatch):
+    folder = CheckpointFolder(tmp_path)
+    folder.save_best({"step": 10})
+    folder.save(20, {"step": 20}, wait=lambda: None)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", full)
+        with pytest.raises(OSError, match="No space left"):
+            folder.save_best({"step": 30})
+    assert load(tmp_path / "best.pt")["step"] == 10
 
 
 # Forks a writer for every folder that it reads, so that torch is imported once.

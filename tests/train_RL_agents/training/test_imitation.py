@@ -159,6 +159,17 @@ def test_a_baseline_teaches_its_own_vessel_and_observation(overrides, message):
         teacher_of(settings(*orca, *overrides), CPU)
 
 
+@pytest.mark.parametrize("guarded", ["true", "false"])
+def test_a_teacher_of_choices_that_are_no_thrust_rates_is_refused(guarded):
+    config, _, _ = load_config(
+        task="icra2024",
+        agent="DAgger",
+        overrides=[f"algorithm.guarded={guarded}", "algorithm.teacher=pretrained/icra2024_dqn"],
+    )
+    with pytest.raises(ConfigError, match="give a teacher with continuous actions"):
+        teacher_of(config, CPU)
+
+
 def test_a_teacher_that_no_shield_can_guard_is_named_with_the_remedy():
     overrides = ["algorithm.teacher=pretrained/randomised", "stack_k=2"]
     with pytest.raises(ConfigError, match=r"randomised', which cannot be guarded .*guarded=false"):

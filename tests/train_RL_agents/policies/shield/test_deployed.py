@@ -124,6 +124,9 @@ def test_what_cannot_be_exported(tmp_path, refused):
     refused(export.main, [*scripted, "margin=1"], "margin")
     save_policy(path, "DQN", stack_k=2)
     refused(export.main, scripted, "stack_k")
+    save_policy(path, "DQN")
+    onnx = ["--checkpoint", str(path), "--format", "onnx", "--shield", "planned_share=0.5"]
+    refused(export.main, onnx, "planned_share is 0.5: in such a file as many vessels would be")
     assert sorted(tmp_path.iterdir()) == [path]
 
 
