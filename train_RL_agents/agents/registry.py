@@ -14,7 +14,15 @@ from train_RL_agents.agents.rainbow import Rainbow
 from train_RL_agents.agents.sac import SAC
 
 REPLAY_AGENTS: dict[str, type[Agent]] = {
-    agent.name: agent for agent in (ACIQN, IQN, DQN, Rainbow, DDPG, SAC)
+    agent.name: agent
+    for agent in (
+        ACIQN,
+        IQN,
+        DQN,
+        Rainbow,
+        DDPG,
+        SAC,
+    )
 }
 """Those that learn from a replay of what they did."""
 AGENTS: dict[str, type[Agent]] = {

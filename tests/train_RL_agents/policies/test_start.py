@@ -22,7 +22,7 @@ ALONE = [
     name for name, agent in AGENTS.items() if agent.on_policy or agent.imitates or agent.looks_ahead
 ]
 WITH_REPLAY = [name for name in AGENTS if name not in ALONE]
-WITH_CRITICS = ["AC-IQN", "DDPG", "SAC"]
+WITH_CRITICS = [name for name in WITH_REPLAY if not AGENTS[name].discrete]
 
 
 def begun(name: str, path: Path, **settings: object) -> Agent:

@@ -94,7 +94,7 @@ OPERATORS |= {"PPO": 320, "DAgger": 1120, "DPI": 930}
 and DPI those of a decision are more, since a shield or rollouts look ahead."""
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", OPERATORS)
 def test_an_update_keeps_to_its_operators(agent):
     """`test_fake_gpu.py` has launches and memory, which a backward pass there lacks."""
     with recorded_graphs() as graphs:

@@ -107,7 +107,7 @@ def test_a_number_that_changes_is_seen():
     assert sequences[0] != sequences[1]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", BUDGETS)
 def test_launches_and_temporary_memory_stay_within_a_budget(agent):
     """Of a decision and of an update's forward pass, with the preset `scale`.
 
