@@ -66,8 +66,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--traffic",
         metavar="CONTROLLER",
         help="let a controller steer every other vessel of the stages, and judge the policy by its "
-        "own ones: goal-straight minds nobody; others as `steer` of a scenario "
-        "(docs/evaluation.md)",
+        "own ones: goal-straight, which minds nobody, another one as `steer` of a scenario, or "
+        "another policy by its path (docs/evaluation.md)",
     )
     parser.add_argument(
         "--seed",

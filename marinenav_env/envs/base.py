@@ -317,7 +317,8 @@ class KernelEnv(TorchRLFace):
                 found = tuple(state[name].shape) if name in state else "missing"
                 raise ValueError(
                     f"simulator state '{name}' is {found}, expected shape {tuple(tensor.shape)}:"
-                    " use the checkpoint with the worlds and stages it was made with"
+                    " use the checkpoint with the worlds and stages, and the fields in csrc, that "
+                    "it was made with"
                 )
         check_state(state, self.kernel_spec, self._sizes)
         for name, tensor in changing.items():

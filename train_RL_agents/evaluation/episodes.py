@@ -19,7 +19,7 @@ from marinenav_env.stepper import Stepper
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.registry import Actor
 from train_RL_agents.evaluation.recording import BatchRecording, Recording
-from train_RL_agents.evaluation.steering import Policy, traffic_policy, traffic_robots
+from train_RL_agents.evaluation.steering import Policy, traffic_robots
 from train_RL_agents.evaluation.watches import Watch, watch_of
 
 DECISION_LIMIT = 1_000
@@ -163,13 +163,10 @@ class Evaluation:
         discrete: whether the policy gives action indices.
         device: of the environment and the policy.
         stack_k: decisions in an observation.
-        traffic: what steers every other vessel instead of the policy; None for nothing.
+        traffic: steers every other vessel instead of the policy evaluated, if given.
 
     Attributes:
         env: the environment, a world for each episode.
-
-    Raises:
-        ConfigError: the traffic cannot be steered so.
     """
 
     def __init__(
@@ -182,7 +179,7 @@ class Evaluation:
         discrete: bool,
         device: torch.device | str = "cpu",
         stack_k: int = 1,
-        traffic: str | None = None,
+        traffic: Policy | None = None,
     ) -> None:
         self.stages, self.episodes = tuple(stages), tuple(episodes)
         self.stage_of_world = torch.repeat_interleave(
@@ -201,9 +198,8 @@ class Evaluation:
         self.env.set_stage(self.stage_of_world.to(self.env.device))
         steering = []
         if traffic is not None:
-            policy = traffic_policy(traffic, config, discrete=discrete, device=device)
             robots = traffic_robots(1.0, self.env.worlds, self.env.robots)
-            steering = [(robots.to(self.env.device), policy)]
+            steering = [(robots.to(self.env.device), traffic)]
         self._batch = Batch(self.env, seed=seed, steering=steering)
         self._row = watch_of(self.env.kernel_spec).row
 
@@ -220,7 +216,7 @@ class Evaluation:
         episodes: Sequence[int],
         *,
         seed: int,
-        traffic: str | None = None,
+        traffic: Policy | None = None,
     ) -> Evaluation:
         """Return the evaluation of ``agent`` on the stages that its settings name for it."""
         return cls(

@@ -22,6 +22,8 @@ from train_RL_agents.evaluation.baselines.registry import (
 
 Policy = Callable[..., Tensor]
 """From observations to actions."""
+CONTROLLERS = ("straight", *BASELINES)
+"""Names of what may steer a vessel besides the policy."""
 
 
 def steering_policies(
@@ -64,15 +66,14 @@ def traffic_policy(
         raise ConfigError(
             f"traffic is {name!r}: it steers vessels of the task 'marine' only; leave it out"
         )
-    policies = steering_policies(env.vessel, discrete, device)
-    if name not in policies:
-        raise ConfigError(f"traffic is {name!r}: choose one of {', '.join(policies)}")
+    if name not in CONTROLLERS:
+        raise ConfigError(f"traffic is {name!r}: choose one of {', '.join(CONTROLLERS)}")
     if name in BASELINES and (unknown := unknown_of(env.vessel)):
         raise ConfigError(
             f"traffic is {name!r}: it knows the motion of {HULL.name!r} only, and {unknown}; leave "
             "traffic out"
         )
-    return policies[name]
+    return steering_policies(env.vessel, discrete, device)[name]
 
 
 def traffic_robots(share: float, worlds: int, robots: int) -> Tensor:

@@ -47,7 +47,7 @@ def test_outcomes_of_all_robots_are_those_of_the_core():
 
 
 def test_every_other_vessel_is_the_controllers_and_the_rest_is_judged():
-    tested = evaluation(traffic="goal-straight")
+    tested = evaluation(traffic=goal_straight)
     robots = traffic_robots(1.0, 40, 5)
     asked = []
 
@@ -64,7 +64,7 @@ def test_every_other_vessel_is_the_controllers_and_the_rest_is_judged():
     assert {int(own) for own in judged.sum(1)} == {1, 2}
     first, second = tested.run(goal_straight)
     assert first.success > 0.3
-    moving = evaluation(traffic="straight").run(goal_straight)[0]
+    moving = evaluation(traffic=hold).run(goal_straight)[0]
     assert moving.success != first.success  # who holds a thrust of 0 is where it was
 
 
@@ -122,6 +122,10 @@ def test_the_command(tmp_path, monkeypatch, refused):
     against = ["--checkpoint", policy, "--episodes", "10", "--stage", "3", "--traffic", "orca"]
     compared = table_of(tmp_path, *against, "--against", "baseline:goal-straight")["against"]
     assert compared["stages"][0]["safety"]["robot_success"]["value"] > 0.1
+    same = table_of(tmp_path, *against[2:], "--checkpoint", policy, "--traffic", policy)
+    assert same["traffic"] == policy
+    message = "policy.pt', a policy of another task, number of frames or meaning of actions"
+    refused(evaluate.main, [*command, "--traffic", policy], message)
     message = "choose one of straight, goal-straight"
     refused(evaluate.main, [*command, "--traffic", "nobody"], message)
     with_scenario = ["--checkpoint", policy, "--scenario", "HO", "--traffic", "orca"]
