@@ -1,4 +1,4 @@
-"""The trainings among `docs/examples` run, with budgets of seconds, and are short."""
+"""The programs among `docs/examples` run, with budgets of seconds, and are short."""
 
 import re
 import sys
@@ -15,6 +15,7 @@ TINY = {
     "sb3_ppo.py": ["--steps=512", "--worlds=4", "--episodes=2"],
     "torchrl_mappo.py": ["--iterations=2", "--worlds=8", "--decisions=8"],
     "cleanrl_dqn.py": ["--steps=1280"],
+    "own_controller.py": ["--robots=2", "--episodes=10"],
     "benchmarl_mappo.py": ["--iterations=2", "--worlds=8", "--decisions=16"],
 }
 LIBRARY = {
@@ -28,17 +29,19 @@ SAYS = {
     "sb3_ppo.py": r"512 steps, [\d,]+ steps per CPU second.*\nsuccess [01]\.\d\d in 2 episodes",
     "torchrl_mappo.py": r"^1: [\d,]+ robot-steps per CPU second, \d+ of \d+ episodes .*\n2: ",
     "cleanrl_dqn.py": r"1,280 steps, [\d,]+ steps per CPU second.*\nmean return .*: \d+",
+    "own_controller.py": r"2 robots, 0 buoys: 0\.\d\d and [01]\.\d\d, difference -?0\.\d\d \[",
     "benchmarl_mappo.py": r"128 decisions, [\d,]+ robot-steps per CPU second, success 0\.00\n",
 }
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_an_example_runs(name):
+def test_an_example_runs(name, tmp_path):
     if name in LIBRARY:
         library, reason = LIBRARY[name]
         pytest.importorskip(library, reason=reason)
     assert len((FOLDER / name).read_text().splitlines()) < 80
-    said = run_python(ROOT, FOLDER / name, *TINY[name])
+    drawn = [f"--output={tmp_path / 'drawn.png'}"] if name == "own_controller.py" else []
+    said = run_python(ROOT, FOLDER / name, *TINY[name], *drawn)
     assert re.search(SAYS[name], said, re.MULTILINE), said
 
 
