@@ -41,6 +41,12 @@ def training_stages(config: TrainConfig) -> tuple[AnyStage, ...]:
                 f"{', '.join(scenario.disturbances())}, which a training takes from env.*: leave "
                 "it out of the file"
             )
+        if scenario.among_others:
+            raise ConfigError(
+                f"scenarios.set is {given.set!r}: in scenario {scenario.name!r} something else "
+                "steers a vessel: give scenarios whose vessels are all the policy's, and "
+                "traffic.share for others among them"
+            )
         scenario.check_against(env, (POLICY,))
     scenes = tuple(scene_of(scenario) for scenario in scenarios)
     return (*config.curriculum.stages, SceneStage(Path(given.set).stem, scenes))
