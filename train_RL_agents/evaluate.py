@@ -18,6 +18,7 @@ from train_RL_agents.commands.evaluation import (
 )
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, split_settings
 from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.traffic import add_traffic_option, check_traffic_option
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.ensemble import ENSEMBLE
@@ -62,13 +63,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         stages="evaluate in this stage instead of the policy's",
         scenario="evaluate in scenarios instead of stages",
     )
-    parser.add_argument(
-        "--traffic",
-        metavar="CONTROLLER",
-        help="let a controller steer every other vessel of the stages, and judge the policy by its "
-        "own ones: goal-straight, which minds nobody, another one as `steer` of a scenario, or "
-        "another policy by its path (docs/evaluation.md)",
-    )
+    add_traffic_option(parser)
     parser.add_argument(
         "--seed",
         type=int,
@@ -131,8 +126,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     for option, path in (("--json", namespace.json), ("--figure", namespace.figure)):
         if path and not Path(path).absolute().parent.is_dir():
             parser.error(f"{option} is {path!r}: its folder is missing, make it")
-    if namespace.traffic and namespace.scenario:
-        parser.error("--traffic goes with stages: a scenario says itself what steers its vessels")
+    check_traffic_option(parser, namespace)
     if namespace.figure and namespace.scenario:
         parser.error("--figure draws episodes of stages: leave it or --scenario out")
     for name in RECORDS:

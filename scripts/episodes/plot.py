@@ -19,6 +19,7 @@ from scripts.episodes.record import adapted, add_policy_options
 from scripts.plot_training import FIGURES, check_output
 from train_RL_agents.commands.options import SETTINGS_HELP
 from train_RL_agents.commands.parser import tells
+from train_RL_agents.commands.traffic import check_traffic_option
 from train_RL_agents.commands.worlds import worlds_of
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -58,7 +59,9 @@ def plot(options: argparse.Namespace) -> int:
     """Draw the episode, and say where the drawing is."""
     if (options.episode is None) == (options.checkpoint is None):
         options.parser.error("give either an episode file or --checkpoint")
-    if options.episode and (options.settings or options.stage or options.scenario):
+    check_traffic_option(options.parser, options)
+    own = (options.settings, options.stage, options.scenario, options.traffic)
+    if options.episode and any(own):
         options.parser.error("the worlds of an episode file are its own: --checkpoint is missing")
     if options.episode and options.shield is not None:
         options.parser.error("--shield guards a policy, not an episode file: leave it out")

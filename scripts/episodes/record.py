@@ -19,6 +19,7 @@ from marinenav_env.episodes.record import record_episodes
 from marinenav_env.faults import SensorFaultConfig
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, groups_in
 from train_RL_agents.commands.parser import tells
+from train_RL_agents.commands.traffic import add_traffic_option, check_traffic_option
 from train_RL_agents.commands.worlds import long_episodes, worlds_of
 from train_RL_agents.policies.shield.acting import describe_report
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -60,6 +61,7 @@ def add_policy_options(parser: argparse.ArgumentParser, *, required: bool, stage
         stages=f"{stages} this stage (default: the task's last)",
         scenario=f"{stages} these scenarios",
     )
+    add_traffic_option(parser)
     parser.add_argument(
         "--seed",
         type=int,
@@ -126,6 +128,7 @@ def record(options: argparse.Namespace) -> int:
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
+    check_traffic_option(options.parser, options)
     asked = "colregs" in groups_in(options.settings)
     adapt = adapted(options)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -18,6 +17,7 @@ from train_RL_agents.commands.options import (
     with_true_hulls,
     with_world_options,
 )
+from train_RL_agents.commands.traffic import traffic_for
 from train_RL_agents.config.build import spec_of
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
@@ -29,7 +29,7 @@ from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.results import table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
-from train_RL_agents.evaluation.steering import CONTROLLERS, Policy, traffic_policy
+from train_RL_agents.evaluation.steering import Policy
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.progress import bar
 from train_RL_agents.policies.load import NAMED, load_policy, read_policy
@@ -104,32 +104,6 @@ def evaluation_for(
         return Evaluation.of_agent(agent, config, episodes, seed=seed, traffic=traffic)
     scenarios = find_scenarios(arguments.scenario)
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
-
-
-def traffic_for(name: str, agent: Actor, config: TrainConfig) -> Policy:
-    """Return what steers the vessels that the evaluated policy does not.
-
-    Args:
-        name: a controller, as a vessel of a scenario has it under ``steer``, or the path of another
-            policy, which acts as deployed.
-        agent: what is evaluated.
-        config: of its worlds.
-
-    Raises:
-        CheckpointError: there is no such policy.
-        ConfigError: the task has no vessels to steer, the controller does not know this one, or
-            the policy sees or steers otherwise.
-    """
-    if name in CONTROLLERS or not Path(name).exists():
-        return traffic_policy(name, config.env, discrete=agent.discrete, device=agent.device)
-    other, own = load_policy(name, agent.device)
-    seen = (own.task, own.stack_k, spec_of(own).action)
-    if seen != (config.task, config.stack_k, spec_of(config).action):
-        raise ConfigError(
-            f"traffic is {name!r}, a policy of another task, number of frames or meaning of actions"
-            " than the one evaluated: give one that sees and steers alike"
-        )
-    return other.act
 
 
 def check_together(arguments: argparse.Namespace) -> None:

@@ -14,11 +14,12 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import read_shield, with_true_hulls, with_world_options
+from train_RL_agents.commands.traffic import traffic_for
 from train_RL_agents.evaluation.baselines.registry import check_hull
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
-from train_RL_agents.evaluation.steering import Policy
+from train_RL_agents.evaluation.steering import Policy, traffic_robots
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
 
@@ -52,7 +53,8 @@ def worlds_of(
     """Return the worlds of a command line, as many of each stage or scenario as it says.
 
     Args:
-        arguments: ``checkpoint``, ``shield``, ``episodes``, ``seed``, and the world options;
+        arguments: ``checkpoint``, ``shield``, ``traffic``, ``episodes``, ``seed``, and the world
+            options;
             without a stage or scenario the last of the policy's own evaluation counts.
         changes: numbers of the stages to replace.
         tasks: those that the command is for.
@@ -99,6 +101,9 @@ def worlds_of(
         index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)
         env, others = kind(len(index), stages=stages, config=env_config, **options), []
         env.set_stage(index)
+        if arguments.traffic:
+            robots = traffic_robots(1.0, env.worlds, env.robots)
+            others = [(robots, traffic_for(arguments.traffic, agent, config))]
         names = kind.labels_of(stages)
     labels = [name for name in names for _ in range(arguments.episodes)]
     guarded = None

@@ -8,6 +8,8 @@ import yaml
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.episodes.format import read_episode
+from scripts import episode
 from tests.conftest import ROOT
 from tests.train_RL_agents.policy_samples import save_policy, table_of
 from train_RL_agents import evaluate
@@ -108,6 +110,26 @@ def test_the_scenario_of_the_page_can_succeed(tmp_path):
     worlds = {"seed": 1, "config": EnvConfig(), "discrete": agent.discrete}
     (row,) = ScenarioEvaluation(read_scenarios(file), 20, **worlds).run(agent.act).rows
     assert row.success > 0.8
+
+
+def test_episodes_with_traffic_are_recorded_and_drawn(tmp_path, refused):
+    """In the first world the first of three vessels is the controller's, or the second."""
+    policy, files = str(save_policy(tmp_path / "policy.pt", "DDPG")), []
+    worlds = ["--checkpoint", policy, "--stage", "1", "--limit", "6"]
+    for traffic in ([], ["--traffic", "goal-straight"]):
+        files.append(tmp_path / f"{len(traffic)}.json")
+        assert episode.main(["record", *worlds, *traffic, "--output", str(files[-1])]) == 0
+    alone, among = (read_episode(file).robots["action_history"] for file in files)
+    others = [bool(flag) for flag in traffic_robots(1.0, 1, 3)[0]]
+    first = [one[0] != other[0] for one, other in zip(alone, among, strict=True)]
+    assert first == others
+    drawn = tmp_path / "drawn.png"
+    assert episode.main(["plot", *worlds, "--traffic", "orca", "--output", str(drawn)]) == 0
+    assert drawn.exists()
+    message = "the worlds of an episode file are its own"
+    refused(episode.main, ["plot", str(files[0]), "--traffic", "orca"], message, status=2)
+    both = ["plot", "--checkpoint", policy, "--scenario", "HO", "--traffic", "orca"]
+    refused(episode.main, both, "a scenario says itself what steers", status=2)
 
 
 def test_the_command(tmp_path, monkeypatch, refused):
