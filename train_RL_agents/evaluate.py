@@ -129,6 +129,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     check_traffic_option(parser, namespace)
     if namespace.figure and namespace.scenario:
         parser.error("--figure draws episodes of stages: leave it or --scenario out")
+    if namespace.figure and namespace.traffic:
+        parser.error("--figure draws the policy alone: episode.py plot --traffic draws both")
     for name in RECORDS:
         if getattr(namespace, f"report_{name}") and not namespace.report:
             parser.error(f"--report-{name} goes with --report: name its folder")

@@ -44,6 +44,8 @@ def main() -> None:
     parser.add_argument("--output", default="robots.png", help="draw into this file")
     options = parser.parse_args()
     agent, config = load_policy(options.policy)
+    if agent.discrete:
+        parser.error(f"{options.policy} acts by indices, careful by rates: give another one")
     evaluation = Evaluation(
         [Stage(robots, 0, 0, 30.0) for robots in options.robots],
         [options.episodes] * len(options.robots),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from marinenav_env.fields import Settings, setting
 
-TRIALS = "docs/trainings.md"
+TRIALS = "docs/diary.md"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from train_RL_agents.agents.encoders import KINDS
 PROTOTYPE = "vectorised prototype of AC-IQN on this task"
 PUBLISHED = "published training code"
 CHOICE = "this project"
-MEASURED = "docs/trainings.md"
+MEASURED = "docs/diary.md"
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def evaluation_for(
     count, seed = arguments.episodes, arguments.seed
     if not arguments.scenario:
         episodes = (count or EPISODES,) * len(config.evaluation.stages)
-        traffic = traffic_for(arguments.traffic, agent, config) if arguments.traffic else None
+        traffic = traffic_for(arguments, agent, config) if arguments.traffic else None
         return Evaluation.of_agent(agent, config, episodes, seed=seed, traffic=traffic)
     scenarios = find_scenarios(arguments.scenario)
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
@@ -113,7 +113,7 @@ def check_together(arguments: argparse.Namespace) -> None:
         CheckpointError: a policy is missing, damaged or of an unknown kind.
         ConfigError: a policy is of another task than the first, its actions mean something else
             there, or it is a classical controller that does not know the vessel.
-        ConfigError: an option knows the task not.
+        ConfigError: an option knows the task not, or the traffic cannot be steered.
     """
     paths = [*arguments.checkpoint, *([arguments.against] if arguments.against else [])]
     read = {path: _read(path, arguments)[:2] for path in paths}
@@ -132,6 +132,8 @@ def check_together(arguments: argparse.Namespace) -> None:
             )
         if task in VESSEL_TASKS:
             check_hull(agent, worlds.env.vessel)
+        if arguments.traffic:
+            traffic_for(arguments, agent, in_worlds_of(config, worlds))
     if arguments.report and task != "marine":
         raise ConfigError(f"task is {task!r}: --report knows the vessels of 'marine' only")
     for option in ("figure", "against"):

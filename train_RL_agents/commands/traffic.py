@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from marinenav_env.fields import ConfigError
+from train_RL_agents.commands.options import with_true_hulls, with_world_options
 from train_RL_agents.config.build import spec_of
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.registry import Actor
@@ -30,23 +31,30 @@ def check_traffic_option(parser: argparse.ArgumentParser, given: argparse.Namesp
         parser.error("--traffic goes with stages: a scenario says itself what steers its vessels")
 
 
-def traffic_for(name: str, agent: Actor, config: TrainConfig) -> Policy:
+def traffic_for(arguments: argparse.Namespace, agent: Actor, config: TrainConfig) -> Policy:
     """Return what steers the vessels that the evaluated policy does not.
 
     Args:
-        name: a controller, as a vessel of a scenario has it under ``steer``, or the path of another
-            policy, which acts as deployed.
+        arguments: ``traffic`` is a controller, as a vessel of a scenario has it under ``steer``, or
+            the path of another policy, which acts as deployed; and the world options.
         agent: what is evaluated.
         config: of its worlds.
 
     Raises:
-        CheckpointError: there is no such policy.
+        CheckpointError: the policy is damaged or of an unknown kind.
         ConfigError: the task has no vessels to steer, the controller does not know this one, or
             the policy sees or steers otherwise.
     """
-    if name in CONTROLLERS or not Path(name).exists():
+    name = arguments.traffic
+    if name not in CONTROLLERS and not Path(name).exists():
+        raise ConfigError(
+            f"traffic is {name!r}, which is no file: choose one of {', '.join(CONTROLLERS)}, or "
+            "give the path of a policy"
+        )
+    if name in CONTROLLERS:
         return traffic_policy(name, config.env, discrete=agent.discrete, device=agent.device)
     other, own = load_policy(name, agent.device)
+    own = with_world_options(with_true_hulls(own), arguments)
     seen = (own.task, own.stack_k, spec_of(own).action)
     if seen != (config.task, config.stack_k, spec_of(config).action):
         raise ConfigError(

@@ -19,7 +19,7 @@ from train_RL_agents.evaluation.baselines.registry import check_hull
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
-from train_RL_agents.evaluation.steering import Policy, traffic_robots
+from train_RL_agents.evaluation.steering import Policy, traffic_in
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
 
@@ -102,8 +102,7 @@ def worlds_of(
         env, others = kind(len(index), stages=stages, config=env_config, **options), []
         env.set_stage(index)
         if arguments.traffic:
-            robots = traffic_robots(1.0, env.worlds, env.robots)
-            others = [(robots, traffic_for(arguments.traffic, agent, config))]
+            others = traffic_in(env, traffic_for(arguments, agent, config))
         names = kind.labels_of(stages)
     labels = [name for name in names for _ in range(arguments.episodes)]
     guarded = None

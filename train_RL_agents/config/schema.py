@@ -211,7 +211,7 @@ def training_env(task: str = "marine") -> TaskConfig:
 
     Vessels have shorter episodes: an untrained robot drifts away, and would fill the batch with a
     world that nothing happens in. The first task's collisions cost twice the published price, which
-    is measured: docs/trainings.md.
+    is measured: docs/diary.md.
     """
     kind = TASKS[task]
     return kind.config_type(**kind.training_changes)

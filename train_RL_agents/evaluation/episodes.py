@@ -19,7 +19,7 @@ from marinenav_env.stepper import Stepper
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.baselines.registry import Actor
 from train_RL_agents.evaluation.recording import BatchRecording, Recording
-from train_RL_agents.evaluation.steering import Policy, traffic_robots
+from train_RL_agents.evaluation.steering import Policy, traffic_in, with_actions_of
 from train_RL_agents.evaluation.watches import Watch, watch_of
 
 DECISION_LIMIT = 1_000
@@ -147,8 +147,7 @@ def steered(
     own = functools.reduce(lambda left, other: left & ~other[0], others, alive)
     action = act(seen, own) if getattr(act, "counts", False) else act(seen)
     for robots, policy in others:
-        chosen = robots.view(*robots.shape, *(1,) * (action.dim() - robots.dim()))
-        action = torch.where(chosen, policy(seen).to(action.dtype), action)
+        action = with_actions_of(policy, robots, action, seen)
     return action
 
 
@@ -167,6 +166,9 @@ class Evaluation:
 
     Attributes:
         env: the environment, a world for each episode.
+
+    Raises:
+        ConfigError: there is traffic, and a stage has one robot.
     """
 
     def __init__(
@@ -198,8 +200,7 @@ class Evaluation:
         self.env.set_stage(self.stage_of_world.to(self.env.device))
         steering = []
         if traffic is not None:
-            robots = traffic_robots(1.0, self.env.worlds, self.env.robots)
-            steering = [(robots.to(self.env.device), traffic)]
+            steering = traffic_in(self.env, traffic)
         self._batch = Batch(self.env, seed=seed, steering=steering)
         self._row = watch_of(self.env.kernel_spec).row
 

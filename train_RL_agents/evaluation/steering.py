@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from marinenav_env.config import EnvConfig, TaskConfig
+from marinenav_env.envs.base import KernelEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
@@ -47,6 +49,22 @@ def hold(observation: Observation) -> Tensor:
     return observation.ego.new_zeros(*observation.ego.shape[:-1], 2)
 
 
+def unable(name: str, vessel: VesselConfig, *, discrete: bool) -> str | None:
+    """Return what keeps a controller from steering a vessel, in words; None if nothing does."""
+    if name in BASELINES and (unknown := unknown_of(vessel)):
+        return f"it knows the motion of {HULL.name!r} only, and {unknown}"
+    holds = 0.0 in vessel.left_thrust_rates and 0.0 in vessel.right_thrust_rates
+    if name not in BASELINES and discrete and not holds:
+        return "a thrust rate of 0 is missing among the discrete ones of the vessel on either side"
+    return None
+
+
+def with_actions_of(policy: Policy, robots: Tensor, action: Tensor, seen: Any) -> Tensor:
+    """Return actions [W, R, ...], those of a policy in the place of some robots [W, R] bool."""
+    chosen = robots.view(*robots.shape, *(1,) * (action.dim() - robots.dim()))
+    return torch.where(chosen, policy(seen).to(action.dtype), action)
+
+
 def traffic_policy(
     name: str, env: TaskConfig, *, discrete: bool, device: torch.device | str
 ) -> Policy:
@@ -59,7 +77,7 @@ def traffic_policy(
         device: where it acts.
 
     Raises:
-        ConfigError: the task has no such vessels, there is no such controller, or it does not know
+        ConfigError: the task has no such vessels, there is no such controller, or it cannot steer
             the vessel.
     """
     if not isinstance(env, EnvConfig):
@@ -68,11 +86,8 @@ def traffic_policy(
         )
     if name not in CONTROLLERS:
         raise ConfigError(f"traffic is {name!r}: choose one of {', '.join(CONTROLLERS)}")
-    if name in BASELINES and (unknown := unknown_of(env.vessel)):
-        raise ConfigError(
-            f"traffic is {name!r}: it knows the motion of {HULL.name!r} only, and {unknown}; leave "
-            "traffic out"
-        )
+    if why := unable(name, env.vessel, discrete=discrete):
+        raise ConfigError(f"traffic is {name!r}: {why}; give another, or leave it out")
     return steering_policies(env.vessel, discrete, device)[name]
 
 
@@ -86,3 +101,18 @@ def traffic_robots(share: float, worlds: int, robots: int) -> Tensor:
     chosen = torch.randperm(worlds, generator=generator) < round(share * worlds)
     first = torch.randint(2, (worlds, 1), generator=generator)
     return chosen.unsqueeze(1) & ((torch.arange(robots) + first) % 2 == 1)
+
+
+def traffic_in(env: KernelEnv, policy: Policy) -> list[tuple[Tensor, Policy]]:
+    """Return every other robot of every world, [W, R] bool, and what steers it.
+
+    Raises:
+        ConfigError: a stage has one robot, which would be of the policy in some worlds only.
+    """
+    for stage in env.stages:
+        if stage.robots < 2:
+            raise ConfigError(
+                f"traffic is given for the stage {stage.label!r}: it takes two robots or more; "
+                "leave the stage or the traffic out"
+            )
+    return [(traffic_robots(1.0, env.worlds, env.robots).to(env.device), policy)]

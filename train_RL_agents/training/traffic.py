@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from marinenav_env.envs.base import KernelEnv
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.steering import Policy, traffic_policy, traffic_robots
+from train_RL_agents.evaluation.steering import (
+    Policy,
+    traffic_policy,
+    traffic_robots,
+    with_actions_of,
+)
 
 
 class Traffic:
@@ -26,8 +30,7 @@ class Traffic:
 
     def steer(self, action: Tensor, observation: Any) -> Tensor:
         """Return actions [W, R, ...] with those of the controller in the place of its vessels."""
-        chosen = self.robots.view(*self.robots.shape, *(1,) * (action.dim() - 2))
-        return torch.where(chosen, self._policy(observation).to(action.dtype), action)
+        return with_actions_of(self._policy, self.robots, action, observation)
 
     def of_copies(self, copies: int) -> Traffic:
         """Return the traffic of so many copies of the worlds, one after another."""
@@ -40,12 +43,15 @@ def traffic_of(config: TrainConfig, env: KernelEnv, processes: Processes) -> Tra
     Which vessels of which worlds it has is the same in every run of as many worlds.
 
     Raises:
-        ConfigError: as `traffic_policy`.
+        ConfigError: as `traffic_policy`; or there is one robot, or too few worlds.
     """
-    given = config.traffic
+    given, worlds = config.traffic, config.worlds * processes.size
     if not given.share:
         return None
+    config.require(env.robots > 1, "traffic.share", "every stage has one robot; give 0")
+    least = round(given.share * worlds) > 0
+    config.require(least, "traffic.share", f"it is less than one of {worlds} worlds; give more")
     policy = traffic_policy(given.steer, config.env, discrete=env.discrete, device=env.device)
-    robots = traffic_robots(given.share, config.worlds * processes.size, env.robots)
+    robots = traffic_robots(given.share, worlds, env.robots)
     first = processes.rank * config.worlds
     return Traffic(robots[first : first + config.worlds].to(env.device), policy)

@@ -51,13 +51,7 @@ def test_outcomes_of_all_robots_are_those_of_the_core():
 def test_every_other_vessel_is_the_controllers_and_the_rest_is_judged():
     tested = evaluation(traffic=goal_straight)
     robots = traffic_robots(1.0, 40, 5)
-    asked = []
-
-    def still(seen):
-        asked.append(seen)
-        return hold(seen)
-
-    first, second = tested.run(still)
+    first, second = tested.run(hold)
     assert (first.success, second.success) == (0.0, 0.0)  # its own vessels stay where they are
     vessels = first.measures.vessels
     judged = torch.zeros(20, 5, dtype=torch.bool)
@@ -148,11 +142,30 @@ def test_the_command(tmp_path, monkeypatch, refused):
     assert same["traffic"] == policy
     message = "policy.pt', a policy of another task, number of frames or meaning of actions"
     refused(evaluate.main, [*command, "--traffic", policy], message)
-    message = "choose one of straight, goal-straight"
+    message = "traffic is 'nobody', which is no file: choose one of straight, goal-straight"
     refused(evaluate.main, [*command, "--traffic", "nobody"], message)
+    alone = ["--checkpoint", policy, "--stage", "1,0,4,40", "--traffic", "orca"]
+    refused(evaluate.main, alone, "it takes two robots or more; leave the stage or the traffic out")
     with_scenario = ["--checkpoint", policy, "--scenario", "HO", "--traffic", "orca"]
     refused(evaluate.main, with_scenario, "a scenario says itself what steers", status=2)
+    figure = [*command, "--traffic", "orca", "--figure", str(tmp_path / "x.png")]
+    refused(evaluate.main, figure, "episode.py plot --traffic draws both", status=2)
     other = ["--checkpoint", "pretrained/icra2024_dqn", "--traffic", "orca"]
     refused(evaluate.main, other, "it steers vessels of the task 'marine' only")
     vessel = [*against, "env.vessel=otter"]
     refused(evaluate.main, vessel, "traffic is 'orca': it knows the motion of 'wamv16' only")
+    kept = ["--checkpoint", policy, "--episodes", "1", "--stage", "1", "--traffic"]
+    rates = "env.vessel.left_thrust_rates=[-1000,-500,250,500,1000]"
+    refused(evaluate.main, [*kept, "straight", rates], "a thrust rate of 0 is missing")
+    assert table_of(tmp_path, *kept, policy, "env.vessel=otter")["traffic"] == policy
+
+
+def test_traffic_that_does_not_fit_a_later_policy_is_refused_before_any_work(
+    tmp_path, monkeypatch, refused
+):
+    monkeypatch.setattr(evaluate, "evaluate", None)
+    first = str(save_policy(tmp_path / "first.pt", "SAC"))
+    second = str(save_policy(tmp_path / "second.pt", "DQN"))
+    for option in ([], ["--against"]):
+        command = ["--checkpoint", first, *option, second, "--traffic", first]
+        refused(evaluate.main, command, "a policy of another task, number of frames or meaning")

@@ -125,6 +125,8 @@ def test_processes_share_the_worlds_out():
     ("overrides", "message"),
     [
         (["traffic.steer=nobody"], "traffic is 'nobody': choose one of straight, goal-straight"),
+        (["curriculum.stages=[[1,0,0,30]]"], "traffic.share is 0.5: every stage has one robot"),
+        (["traffic.share=0.05"], "traffic.share is 0.05: it is less than one of 6 worlds"),
         (["env.vessel=otter"], "traffic is 'goal-straight': it knows the motion of 'wamv16' only"),
         (["--task", "icra2024", "--agent", "DQN"], "it steers vessels of the task 'marine' only"),
         (["traffic.share=1.5"], "traffic.share is 1.5: give 1.0 or less"),

@@ -12,14 +12,9 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
-from train_RL_agents.evaluation.baselines.registry import (
-    BASELINES,
-    unknown_of,
-)
-from train_RL_agents.evaluation.baselines.vessel import HULL
 from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
 from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
-from train_RL_agents.evaluation.steering import Policy, steering_policies
+from train_RL_agents.evaluation.steering import Policy, steering_policies, unable
 
 
 class ScenarioWorlds(NamedTuple):
@@ -59,8 +54,7 @@ def make_worlds(
     steering = steering_policies(config.vessel, discrete, device)
     for scenario in scenarios:
         scenario.check_against(config, (POLICY, *steering))
-        check_baselines(scenario, config.vessel)
-        check_straight(scenario, config.vessel, discrete=discrete)
+        check_steering(scenario, config.vessel, discrete=discrete)
     env = MarineNavEnv(
         len(scenario_of_world),
         stages=stages_of(scenarios),
@@ -94,32 +88,17 @@ def grouped(
     return alike
 
 
-def check_baselines(scenario: Scenario, hull: VesselConfig) -> None:
-    """Check that classical controllers steer the vessel that they are made for.
+def check_steering(scenario: Scenario, hull: VesselConfig, *, discrete: bool) -> None:
+    """Check that the vessels can be steered as the scenario says.
 
     Raises:
-        ConfigError: one is to steer another vessel.
+        ConfigError: a controller cannot steer one, with the kind of actions that the policy gives.
     """
     for i, vessel in enumerate(scenario.vessels):
-        if vessel.steer in BASELINES and (unknown := unknown_of(hull)):
+        if vessel.steer != POLICY and (why := unable(vessel.steer, hull, discrete=discrete)):
             raise ConfigError(
-                f"scenario {scenario.name!r}: vessels[{i}].steer is {vessel.steer!r}: it knows the "
-                f"motion of {HULL.name!r} only, and {unknown}; choose 'straight' or '{POLICY}'"
-            )
-
-
-def check_straight(scenario: Scenario, hull: VesselConfig, *, discrete: bool) -> None:
-    """Check that a vessel can hold its thrusts by the actions of the policy.
-
-    Raises:
-        ConfigError: one is to, and no discrete action changes neither.
-    """
-    holds = 0.0 in hull.left_thrust_rates and 0.0 in hull.right_thrust_rates
-    for i, vessel in enumerate(scenario.vessels):
-        if vessel.steer == "straight" and discrete and not holds:
-            raise ConfigError(
-                f"scenario {scenario.name!r}: vessels[{i}].steer is 'straight': a thrust rate of 0 "
-                "is missing among the discrete ones of the vessel; give one on either side"
+                f"scenario {scenario.name!r}: vessels[{i}].steer is {vessel.steer!r}: {why}; give "
+                f"another one, or {POLICY!r}"
             )
 
 
