@@ -60,6 +60,9 @@ def trained(agent, processes, *overrides, compiled, updates=1, changed=()):
         *((agent, Twins(size=2)) for agent in AGENTS),
         ("DDPG stack_k=2 exploration.action_noise=0.2", Processes()),
         ("DQN stack_k=2", Processes()),
+        ("DQN traffic.share=0.5", Processes()),
+        ("DPI traffic.share=0.5", Twins(size=2)),
+        ("PPO traffic.share=0.5 traffic.steer=orca", Processes()),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.size} processes",
 )
