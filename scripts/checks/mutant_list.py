@@ -293,6 +293,31 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     (
         "train_RL_agents/training/lookahead.py",
+        ("train_RL_agents/training/test_traffic.py",),
+    ): (
+        ("self._others * self._own", "self._others"),
+        ("self._traffic.steer(acting, before.obs)", "acting"),
+        ("& self._env.alive & self._own", "& self._env.alive"),
+    ),
+    (
+        "train_RL_agents/evaluation/watches.py",
+        ("train_RL_agents/evaluation/test_traffic.py",),
+    ): (
+        ("(reached | ~own).all(0)", "reached.all(0)"),
+        ("(collided & own).any(0)", "collided.any(0)"),
+        ("~(success | collision)", "~success"),
+        ("means[0] *= ", "means[0] *= 2.0 * "),
+    ),
+    (
+        "train_RL_agents/evaluation/episodes.py",
+        ("train_RL_agents/evaluation/test_traffic.py",),
+    ): (
+        ("else env.alive & self._own", "else env.alive"),
+        ("and not among_others", ""),
+        ("watch.parts(self._own)", "watch.parts(None)"),
+    ),
+    (
+        "train_RL_agents/training/lookahead.py",
         ("train_RL_agents/training/test_lookahead.py",),
     ): (
         ("future.copy_worlds_of(self._env, now, before)", "future.observe_into(before)"),
@@ -300,7 +325,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("holds[: len(of_robot)].zero_()", "pass"),
         ("torch.where(future.alive, to_come, 0.0)", "to_come"),
         ("self._worth_of_a_metre = 1.0 + time", "self._worth_of_a_metre = 1.0 - time"),
-        ("torch.where(of_robot, 1.0, self._others)", "torch.where(of_robot, 1.0, 1.0)"),
+        ("self._others * self._own", "1.0 * self._own"),
         (".masked_fill(~alive, -1.0)", ""),
         ("returns[1:] - returns[0]", "returns[1:]"),
         ("position_std=0.0, velocity_std=0.0", "position_std=0.05, velocity_std=0.05"),

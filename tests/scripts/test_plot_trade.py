@@ -57,9 +57,11 @@ def test_no_name_leaves_the_axes():
 
 
 def test_the_shipped_policies_are_drawn(tmp_path, capsys):
+    """But `generalist`, of whose encounters none counts as head-on."""
     files = (ROOT / "pretrained").glob("*/evaluation.json")
-    scored = [str(path.parent) for path in files if "encounters" in json.loads(path.read_text())]
-    assert len(scored) > 10
+    met = [path.parent for path in files if "encounters" in json.loads(path.read_text())]
+    scored = [str(folder) for folder in met if folder.name != "generalist"]
+    assert 10 < len(scored) < len(met)
     output = tmp_path / "trade.png"
     assert plot_trade.main([*scored, "--output", str(output)]) == 0
     assert imageio.imread(output).std() > 0
