@@ -16,6 +16,7 @@ from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.episodes import Batch, Evaluation
+from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.files import read_scenarios
 from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
@@ -31,9 +32,9 @@ def evaluation(**options):
     return Evaluation(STAGES, (20, 20), seed=1, config=config, discrete=False, **options)
 
 
-def played(*scenarios, act=hold):
+def played(*scenarios, act=hold, recording=None):
     worlds = {"seed": 1, "config": EnvConfig(), "discrete": False}
-    return ScenarioEvaluation(scenarios, 2, **worlds).run(act)
+    return ScenarioEvaluation(scenarios, 2, **worlds).run(act, recording)
 
 
 def test_outcomes_of_all_robots_are_those_of_the_core():
@@ -80,7 +81,11 @@ def test_what_others_do_to_each_other_is_not_the_policys_failure():
     """Two hit each other 60 m away, one leaves its goal aside: the own vessel arrives."""
     far = Vessel((100.0, 0.0), (200.0, 0.0), speed=2.5, steer="straight")
     meeting = Vessel((130.0, 0.0), (0.0, 60.0), 180.0, 2.5, "straight")
-    (row,) = played(Scenario("they collide", (OWN, far, meeting))).rows
+    astray = Vessel((-100.0, 0.0), (-50.0, 0.0), 180.0, 2.5, "straight")
+    recording = Recording()
+    vessels = (OWN, far, meeting, astray)
+    (row,) = played(Scenario("they collide", vessels), recording=recording).rows
+    assert len(recording.tracks(0).acted) <= 25  # 23 decisions, and no more than to the next look
     alone = played(Scenario("alone", (OWN,))).rows[0]
     for name in ("success", "collision", "timeout", "mean_time_s", "mean_energy"):
         assert row.as_json()[name] == pytest.approx(alone.as_json()[name], rel=1e-4), name

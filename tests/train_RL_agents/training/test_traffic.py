@@ -83,6 +83,8 @@ def test_copies_have_the_traffic_of_their_worlds():
     ahead, same = among(to_goal)
     torch.testing.assert_close(same, alone, rtol=1e-5, atol=1e-4)
     assert not torch.allclose(among(goal_straight)[1], alone, atol=1e-2)
+    alone = int(robots[:, 0].nonzero()[0])
+    env.alive[alone] = robots[alone]  # all of the policy's have ended, and the first robot has not
     for _ in range(20):
         valued = ahead.value(stepper.now, action)
         assert not (valued.looked_at & robots).any()
