@@ -14,7 +14,6 @@ from marinenav_env.envs.scenarios import Stage
 from train_RL_agents import load_policy
 from train_RL_agents.evaluation.against import compare
 from train_RL_agents.evaluation.episodes import Evaluation
-from train_RL_agents.metrics.reductions import wilson_interval
 
 
 def careful(seen: Observation) -> Tensor:
@@ -44,15 +43,14 @@ def main() -> None:
     parser.add_argument("--output", default="robots.png", help="draw into this file")
     options = parser.parse_args()
     agent, config = load_policy(options.policy)
-    if agent.discrete:
-        parser.error(f"{options.policy} acts by indices, careful by rates: give another one")
+    if agent.discrete or config.stack_k > 1:
+        parser.error(f"{options.policy} gives indices or sees several decisions: give another one")
     evaluation = Evaluation(
         [Stage(robots, 0, 0, 30.0) for robots in options.robots],
         [options.episodes] * len(options.robots),
         seed=1,
         config=config.env,
-        discrete=agent.discrete,
-        stack_k=config.stack_k,
+        discrete=False,
     )
     results = {"careful": evaluation.run(careful), options.policy: evaluation.run(agent.act)}
     for own, other in zip(*results.values(), strict=True):
@@ -62,7 +60,7 @@ def main() -> None:
         print(f"{gained['value']:.2f} {gained['ci95']}, McNemar's p {found['mcnemar_p']:.3f}")
     for name, rows in results.items():
         shares = [row.success for row in rows]
-        bounds = [wilson_interval(round(p * options.episodes), options.episodes) for p in shares]
+        bounds = [row.as_json()["success_ci95"] for row in rows]
         ends = [
             [p - low for p, (low, _) in zip(shares, bounds, strict=True)],
             [high - p for p, (_, high) in zip(shares, bounds, strict=True)],

@@ -295,7 +295,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         "train_RL_agents/training/lookahead.py",
         ("train_RL_agents/training/test_traffic.py",),
     ): (
-        ("self._others * self._own", "self._others"),
+        ("config.others * self._own", "config.others * torch.ones_like(self._own)"),
         ("self._traffic.steer(acting, before.obs)", "acting"),
         ("& self._env.alive & self._own", "& self._env.alive"),
     ),
@@ -325,7 +325,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("holds[: len(of_robot)].zero_()", "pass"),
         ("torch.where(future.alive, to_come, 0.0)", "to_come"),
         ("self._worth_of_a_metre = 1.0 + time", "self._worth_of_a_metre = 1.0 - time"),
-        ("self._others * self._own", "1.0 * self._own"),
+        ("torch.where(of_robot, 1.0, self._others)", "torch.where(of_robot, 1.0, 1.0)"),
         (".masked_fill(~alive, -1.0)", ""),
         ("returns[1:] - returns[0]", "returns[1:]"),
         ("position_std=0.0, velocity_std=0.0", "position_std=0.05, velocity_std=0.05"),

@@ -86,7 +86,7 @@ class TrafficConfig(Settings):
     share: float = setting(0.0, unit="share of the worlds", source=MEASURED, low=0.0, high=1.0)
     """How many worlds have such vessels: every other one of theirs, by a fixed random choice."""
     steer: str = setting("goal-straight", unit="-", source=CHOICE)
-    """What steers them: a classical controller, as `evaluate.py --checkpoint baseline:NAME` has it;
+    """What steers them: a classical controller by its name, or `straight`, which changes no thrust;
     `goal-straight` turns to its goal and minds nobody."""
 
 

@@ -28,15 +28,12 @@ CONTROLLERS = ("straight", *BASELINES)
 """Names of what may steer a vessel besides the policy."""
 
 
-def steering_policies(
-    vessel: VesselConfig, discrete: bool, device: torch.device | str
-) -> dict[str, Policy]:
-    """Return what may steer a vessel besides the policy, by name."""
-    steering: dict[str, Policy] = {"straight": hold}
-    steering |= {name: Baseline(name, device).act for name in BASELINES}
-    if not discrete:
-        return steering
-    return {name: functools.partial(act_index, act, vessel) for name, act in steering.items()}
+def controller(
+    name: str, vessel: VesselConfig, *, discrete: bool, device: torch.device | str
+) -> Policy:
+    """Return what steers a vessel besides the policy, one of `CONTROLLERS`."""
+    act: Policy = Baseline(name, device).act if name in BASELINES else hold
+    return functools.partial(act_index, act, vessel) if discrete else act
 
 
 def act_index(act: Policy, vessel: VesselConfig, observation: Observation) -> Tensor:
@@ -88,7 +85,7 @@ def traffic_policy(
         raise ConfigError(f"traffic is {name!r}: choose one of {', '.join(CONTROLLERS)}")
     if why := unable(name, env.vessel, discrete=discrete):
         raise ConfigError(f"traffic is {name!r}: {why}; give another, or leave it out")
-    return steering_policies(env.vessel, discrete, device)[name]
+    return controller(name, env.vessel, discrete=discrete, device=device)
 
 
 def traffic_robots(share: float, worlds: int, robots: int) -> Tensor:

@@ -75,7 +75,7 @@ class Lookahead:
         decision_s = env.config.vessel.dt * env.config.vessel.substeps
         self.turns = max(1, round(config.horizon_s / decision_s))
         self.held_turns = max(1, round(config.hold_s / decision_s))
-        self._env, self._act, self._others = env, act, config.others
+        self._env, self._act = env, act
         reward = env.config.reward
         self._goal, self._goal_distance = config.goal_share * reward.goal, reward.goal_distance
         # Progress brings 1 a metre, and takes time.
@@ -88,6 +88,7 @@ class Lookahead:
         self._held = held.repeat_interleave(env.worlds, 0).unsqueeze(1)  # [copies * W, 1, A]
         self._slots = torch.arange(env.robots, device=env.device)
         self._own = traffic.own if traffic else torch.ones_like(env.alive)  # [W, R]
+        self._others = config.others * self._own  # [W, R], weights of their returns
         self._traffic = traffic.of_copies(self.copies) if traffic else None
         try:
             self._future = type(env)(
@@ -161,7 +162,7 @@ class Lookahead:
         way_left = (distance - self._goal_distance).clamp(min=0.0)
         to_come = self._goal + self._worth_of_a_metre * way_left
         rewards += torch.where(future.alive, to_come, 0.0)
-        share = torch.where(of_robot, 1.0, self._others * self._own)
+        share = torch.where(of_robot, 1.0, self._others)
         return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
 
     def _follow(self, seen: Any) -> Tensor:

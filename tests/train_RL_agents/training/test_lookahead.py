@@ -110,15 +110,16 @@ def test_advantages_are_over_the_policy_for_the_robot_looked_at():
 )
 def test_a_truncation_cuts_no_rollout_short(truncating):
     """What would come after it counts, also where the end of another robot truncates."""
-    found = []
-    for changes in ({}, truncating):
-        episode = dataclasses.replace(EnvConfig().episode, **changes)
-        config = dataclasses.replace(CONFIG, episode=episode)
-        env, stepper = under_way(config=config, worlds=20)
-        env.load_state_dict({**env.state_dict(), "alive": torch.ones_like(env.alive)})
-        ahead = Lookahead(env, to_goal, dataclasses.replace(AHEAD, horizon_s=20.0))
-        robots = torch.arange(20) % 3
-        found.append(ahead.returns(stepper.now, to_goal(stepper.now.obs), robots))
+    whole, stepper = under_way(worlds=20)
+    episode = dataclasses.replace(EnvConfig().episode, **truncating)
+    config = dataclasses.replace(CONFIG, episode=episode)
+    cut = MarineNavEnv(20, stages=whole.stages, config=config, seed=4)
+    cut.load_state_dict(whole.state_dict())
+    far, robots = dataclasses.replace(AHEAD, horizon_s=20.0), torch.arange(20) % 3
+    found = [
+        Lookahead(env, to_goal, far).returns(stepper.now, to_goal(stepper.now.obs), robots)
+        for env in (whole, cut)
+    ]
     assert torch.equal(*found)
 
 

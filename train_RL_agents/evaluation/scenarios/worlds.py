@@ -14,7 +14,7 @@ from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
 from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
 from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
-from train_RL_agents.evaluation.steering import Policy, steering_policies, unable
+from train_RL_agents.evaluation.steering import CONTROLLERS, Policy, controller, unable
 
 
 class ScenarioWorlds(NamedTuple):
@@ -51,9 +51,8 @@ def make_worlds(
     Raises:
         ConfigError: a scenario cannot be played.
     """
-    steering = steering_policies(config.vessel, discrete, device)
     for scenario in scenarios:
-        scenario.check_against(config, (POLICY, *steering))
+        scenario.check_against(config, (POLICY, *CONTROLLERS))
         check_steering(scenario, config.vessel, discrete=discrete)
     env = MarineNavEnv(
         len(scenario_of_world),
@@ -66,8 +65,11 @@ def make_worlds(
     place_scenarios(env, scenario_of_world)
     played = [scenarios[index] for index in scenario_of_world.tolist()]
     others = [
-        (steered_by(name, played, env.robots).to(env.device), policy)
-        for name, policy in steering.items()
+        (
+            steered_by(name, played, env.robots).to(env.device),
+            controller(name, config.vessel, discrete=discrete, device=device),
+        )
+        for name in CONTROLLERS
         if any(vessel.steer == name for scenario in scenarios for vessel in scenario.vessels)
     ]
     return ScenarioWorlds(env, others)

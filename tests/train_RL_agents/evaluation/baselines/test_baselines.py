@@ -19,7 +19,7 @@ from train_RL_agents.evaluation.baselines.vessel import HULL
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
-from train_RL_agents.evaluation.steering import steering_policies
+from train_RL_agents.evaluation.steering import controller
 
 
 def seen(*objects, goal=(30.0, 0.0), velocity=(0.0, 0.0), thrust=(0.0, 0.0)):
@@ -174,7 +174,7 @@ def test_baselines_steer_in_a_scenario(discrete, rates, frames):
     config = with_rates(rates)
     placed = {"config": config, "discrete": discrete, "stack_k": frames}
     make = ScenarioEvaluation([scenario], seed=1, **placed)
-    act = steering_policies(config.vessel, discrete, "cpu")["goal-straight"]
+    act = controller("goal-straight", config.vessel, discrete=discrete, device="cpu")
     (row,) = make.run(act).rows
     assert row.success == 1.0
 
@@ -182,7 +182,7 @@ def test_baselines_steer_in_a_scenario(discrete, rates, frames):
 @pytest.mark.parametrize("rates", [HULL.left_thrust_rates, RATES])
 def test_straight_changes_no_thrust(rates):
     config = with_rates(rates)
-    index = steering_policies(config.vessel, True, "cpu")["straight"](seen_by(2))
+    index = controller("straight", config.vessel, discrete=True, device="cpu")(seen_by(2))
     left, right = index // len(rates), index % len(rates)
     assert {rates[choice] for choice in left} == {rates[::-1][choice] for choice in right} == {0.0}
 
