@@ -103,7 +103,7 @@ def test_the_worlds_are_those_of_the_command_with_the_hulls_of_the_training(monk
     assert (robots[::2] <= 4).all()
     assert (robots[1::2] > 4).any()
     assert (ahead.turns, ahead.held_turns) == (6, 1)
-    assert ahead._others == 0.0
+    assert not ahead._others.any()
     assert ahead._goal == env.config.reward.goal
     (_, first, action, drawn), (_, same, nudged, again), (_, later, *_) = watched.calls[:3]
     twin = MarineNavEnv(6, stages=env.stages, config=env.config, discrete=False, seed=5)
