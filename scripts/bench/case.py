@@ -16,7 +16,8 @@ from scripts.bench.disturbances import env_of
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.commands.options import env_with
 from train_RL_agents.config.files import load_config
-from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.config.worlds import CurriculumConfig
 
 RESETS = ("none", "natural", "every")
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from marinenav_env.fields import ConfigError
-from train_RL_agents.config.schema import CurriculumConfig, TrainConfig
+from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.config.worlds import CurriculumConfig
 
 
 @dataclass(frozen=True)

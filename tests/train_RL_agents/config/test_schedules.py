@@ -6,7 +6,8 @@ import torch
 from marinenav_env.fields import ConfigError
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum, Ramp, Schedules
-from train_RL_agents.config.schema import CurriculumConfig, TrainConfig, UpdateConfig
+from train_RL_agents.config.schema import TrainConfig, UpdateConfig
+from train_RL_agents.config.worlds import CurriculumConfig
 from train_RL_agents.training.counters import Counters
 
 

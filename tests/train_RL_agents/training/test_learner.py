@@ -9,7 +9,7 @@ from train_RL_agents.agents.quantiles import draw_taus
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schedules import Curriculum
-from train_RL_agents.config.schema import CurriculumConfig
+from train_RL_agents.config.worlds import CurriculumConfig
 from train_RL_agents.device.cuda_graphs import WARM_UP_CALLS, CapturedStep
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.episodes import evaluation_config
