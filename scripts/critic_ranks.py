@@ -141,13 +141,18 @@ def judge(policy: Policy, options: argparse.Namespace) -> Judged:
     stepper = Stepper(env)
     stepper.reset()
     world, states = torch.arange(env.worlds), []
-    points = lookahead.points.expand(env.worlds, -1, -1)  # [W, K, A]
+    points = lookahead.points
+    tried = torch.empty(lookahead.copies, env.worlds, env.robots, dtype=torch.int64)
     for _ in range(options.decisions):
-        now, robot = stepper.now, lookahead.draw()
+        now, alive = stepper.now, env.alive
+        robot = torch.rand(alive.shape).masked_fill(~alive, -1.0).argmax(1)
+        tried[:] = len(points)
+        tried[:-1, world, robot] = torch.arange(len(points)).unsqueeze(1)
         action = act(now.obs)
-        own, *returns = lookahead.returns(now, action, robot)
+        *returns, own = lookahead.returns(now, action, tried)[:, world, robot]
         nudged = action + NUDGE * torch.randn_like(action)
-        _, *again = lookahead.returns(now, nudged.clamp(-1.0, 1.0), robot)
+        nudged = nudged.clamp(-1.0, 1.0)
+        *again, _ = lookahead.returns(now, nudged, tried)[:, world, robot]
         seen: Any = tuple_like(
             now.obs,
             (
@@ -155,7 +160,7 @@ def judge(policy: Policy, options: argparse.Namespace) -> Judged:
                 for part in now.obs
             ),
         )
-        values = cast("Tensor", agent.value_of(seen, points))
+        values = cast("Tensor", agent.value_of(seen, points.expand(env.worlds, -1, -1)))
         states.append(Judged(world, own, torch.stack(returns, 1), values, torch.stack(again, 1)))
         stepper.step(action)
         stepper.advance()

@@ -39,16 +39,19 @@ class Watched:
     """Returns that are 0.5 for the policy's own action, else the sum of the action's coordinates.
 
     Attributes:
-        calls: of each, the lookahead, what the robots saw, their actions, and who was drawn.
+        calls: of each, the lookahead, what the robots saw, their actions, and who tries.
     """
 
     def __init__(self):
         self.calls = []
 
-    def __call__(self, lookahead, now, action, robots):
+    def __call__(self, lookahead, now, action, tried):
+        tries = (tried < len(lookahead.points)).any(0)
+        assert (tries.sum(1) == 1).all(), "one robot of each world"
+        assert torch.equal(tried[:, tries].T, torch.arange(10).expand(len(tries), -1))
+        robots = tries.long().argmax(1)
         self.calls.append((lookahead, [part.clone() for part in now.obs], action, robots))
-        returns = torch.cat([torch.full((1,), 0.5), lookahead.points.sum(-1)])
-        return returns.unsqueeze(1).repeat(1, len(robots))
+        return torch.cat([lookahead.points.sum(-1), torch.full((1,), 0.5)])[tried]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -103,7 +106,7 @@ def test_the_worlds_are_those_of_the_command_with_the_hulls_of_the_training(monk
     assert (robots[::2] <= 4).all()
     assert (robots[1::2] > 4).any()
     assert (ahead.turns, ahead.held_turns) == (6, 1)
-    assert not ahead._others.any()
+    assert ahead._others == 0.0
     assert ahead._goal == env.config.reward.goal
     (_, first, action, drawn), (_, same, nudged, again), (_, later, *_) = watched.calls[:3]
     twin = MarineNavEnv(6, stages=env.stages, config=env.config, discrete=False, seed=5)

@@ -48,7 +48,9 @@ def short_rounds(agent):
 
 def short_rollouts(agent):
     """Return settings with which an agent that looks ahead does so for four decisions."""
-    return ["algorithm.lookahead.horizon_s=2"] if AGENTS[agent].looks_ahead else []
+    if not AGENTS[agent].looks_ahead:
+        return []
+    return ["algorithm.lookahead.horizon_s=2", "algorithm.look_every=2"]
 
 
 class Silent(Processes):

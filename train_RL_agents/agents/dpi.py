@@ -3,8 +3,9 @@
 Lazaric, Ghavamzadeh and Munos 2016, "Analysis of Classification-based Policy Iteration Algorithms",
 JMLR 17(19): rollouts value the actions in the states that the policy visits, and the next policy is
 the one that loses least against the best of them, over all states. There is no critic. Their
-actions are a few; here the rollouts value the points of a lattice, and actions between them are
-worth what lies between. What a robot does not see is averaged over, as it is in its observations.
+actions are a few; here the rollouts value the points of a lattice, and an action is worth what its
+coordinates do one by one, their main effects (Box and Wilson 1951, "On the Experimental Attainment
+of Optimum Conditions"). What a robot does not see is averaged over, as it is in its observations.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ class DPIConfig(AgentConfig):
     """Settings of direct policy iteration.
 
     `exploration.epsilon_start` and so on give the share of random decisions. `gamma` does nothing:
-    rollouts are not discounted. Of every world one robot is learned from, so a replay holds that
-    share of its capacity, and `updates.samples_per_insert` and `updates.warmup_transitions`, which
-    count the decisions of all robots, mean as many times more samples of a decision, and fewer
-    decisions, as a world has robots.
+    rollouts are not discounted. `updates.samples_per_insert` and `updates.warmup_transitions` count
+    all decisions, of which a replay keeps those that were looked ahead at.
     """
 
     lookahead: LookaheadConfig = field(default_factory=LookaheadConfig)
     """Of the rollouts."""
+    look_every: int = setting(5, unit="decisions", source=MEASURED, low=1)
+    """From one that is looked ahead at to the next: rollouts are dear, and neighbours alike."""
     largest_advantage: float = setting(30.0, unit="return", source=MEASURED, above=0.0)
     """Advantages are cut to within this, either way: a collision counts no more."""
     reach: float = setting(0.5, unit="-", source=MEASURED, above=0.0)
@@ -69,8 +70,8 @@ class DPI(LoneActor):
     def objectives(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Minus the mean advantage of the actor's actions over the policy's.
 
-        Between the points of the lattice the advantage is linear in each coordinate, and near the
-        policy's own action it is what makes that one's 0.
+        An action's advantage is the sum of its coordinates' main effects, linear between the points
+        of the lattice, and near the policy's own action it is what makes that one's 0.
         """
         inputs, _ = self.inputs(batch)
         features = self.policy.encoder.layers(inputs)  # [B, F]

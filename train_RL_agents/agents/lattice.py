@@ -1,4 +1,4 @@
-"""A lattice of actions: values at its points make a value of any action.
+"""A lattice of actions: what values at its points say of any action.
 
 The points are all combinations of the ends and the middle of every coordinate's range [-1, 1].
 """
@@ -19,7 +19,11 @@ def points(actions: int) -> Tensor:
 
 
 def interpolated(values: Tensor, action: Tensor) -> Tensor:
-    """Return values between the points, linear in each coordinate.
+    """Return what the main effects of values at the points make of an action.
+
+    That is the function nearest to the values, by the sum of squares, of those that are a sum of
+    one function of each coordinate, and linear between the points. What the coordinates do together
+    is left out: of rollouts it is nearly all noise (docs/diary.md).
 
     Args:
         values: at the points, `[B, 3 ** A]`.
@@ -30,7 +34,12 @@ def interpolated(values: Tensor, action: Tensor) -> Tensor:
     """
     ends = (-action).clamp(min=0.0), 1.0 - action.abs(), action.clamp(min=0.0)
     shares = torch.stack(ends, -1)  # [B, A, 3], each coordinate's share of its three places
-    weights = shares[:, 0]
-    for coordinate in range(1, action.shape[-1]):
-        weights = (weights.unsqueeze(-1) * shares[:, coordinate].unsqueeze(-2)).flatten(1)
-    return (weights * values).sum(-1)
+    actions = action.shape[-1]
+    lattice = values.unflatten(-1, (3,) * actions)
+    mean = values.mean(-1)  # [B]
+    total = mean
+    for coordinate in range(actions):
+        by_place = lattice.movedim(1 + coordinate, -1).reshape(len(values), -1, 3)
+        at_places = by_place.mean(1)  # [B, 3]
+        total = total + (shares[:, coordinate] * at_places).sum(-1) - mean
+    return total

@@ -24,7 +24,8 @@ class LookaheadConfig(Settings):
     """Share of the goal's reward that counts where a rollout ends on the way. 1 is what is to come;
     0 presses robots that are near to arrive within the rollout, which saved 0.2 to 0.4 s."""
     others: float = setting(0.5, unit="-", source=TRIALS, low=0.0, high=1.0)
-    """Weight of the returns of the other robots beside the robot's own."""
+    """Weight of the returns of the other robots, within the range of the sensors, beside the
+    robot's own."""
 
     def check(self) -> None:
         """Refuse actions that are held longer than what is played."""

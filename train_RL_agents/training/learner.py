@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -60,9 +61,14 @@ class Learner(abc.ABC):
         self.traffic = traffic_of(config, self.env, processes)
         self.stepper = Stepper(self.env)
         self.statistics = RunStatistics(self.env)
-        self._collecting = (
-            CapturedStep(self._collect, device, enabled=config.compile),
-            CapturedStep(self._collect, device, enabled=config.compile),
+        self._collecting = self._captured(self._collect)
+
+    def _captured(self, decision: Callable[[], None]) -> tuple[CapturedStep, CapturedStep]:
+        """Return a decision of all robots as two steps, one for each of the stepper's buffers."""
+        enabled = self.config.compile
+        return (
+            CapturedStep(decision, self.device, enabled=enabled),
+            CapturedStep(decision, self.device, enabled=enabled),
         )
 
     @abc.abstractmethod
@@ -130,8 +136,12 @@ class Learner(abc.ABC):
 
     def collect(self) -> None:
         """Take one decision of every robot and keep it."""
+        self._run(self._collecting)
+
+    def _run(self, collecting: tuple[CapturedStep, CapturedStep]) -> None:
+        """Take one decision, by the one of two steps that is of the present buffer."""
         parity = self.stepper.parity
-        self._collecting[parity]()  # one graph for each of the two buffers
+        collecting[parity]()
         self.stepper.parity = 1 - parity
 
     def weights_finite(self) -> bool:

@@ -1,14 +1,16 @@
-"""Looks ahead in copies of the worlds: what would one robot gain by another action now?
+"""Looks ahead in copies of the worlds: what would robots gain by other actions now?
 
 The rollouts of Tesauro and Galperin 1996, "On-line Policy Improvement using Monte-Carlo Search":
-try an action, follow the policy from there on, and see what it brings.
+try an action, follow the policy from there on, and see what it brings. All robots of a world try at
+once, each in an order of its own, as in the simultaneous perturbations of Spall 1992: what the
+others try is noise, which the mean over many decisions takes away.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,28 +32,14 @@ FOCUSED = 1e8
 """Concentration with which a noise is next to its mean."""
 
 
-class Valued(NamedTuple):
-    """What looking ahead brought.
-
-    Attributes:
-        advantages: [W, K], of the points of the lattice of actions over the policy's own action,
-            for one robot of each world.
-        looked_at: [W, R] bool, that robot; none in a world that has ended.
-    """
-
-    advantages: Tensor
-    looked_at: Tensor
-
-
 class Lookahead:
     """Values actions by rollouts in copies of the worlds.
 
-    Every call draws one robot of each world. In the first copy of the world all robots follow the
-    policy; in each other one the drawn robot holds an action for a while and then goes on with the
-    policy. The world is the true one: what robots do not see, such as the goals of others, plays
-    its part. But its sensors show every object where it is, as large as on average, so that copies
-    differ by nothing but the action, and by what a fringe of hulls, faults and gusts draw. Nothing
-    here reads the device.
+    Every robot does another thing in every copy of its world: in one it follows the policy, in each
+    other one it first holds one of the points of the lattice for a while. The world is the true
+    one: what robots do not see, such as the goals of others, plays its part. But its sensors show
+    every object where it is, as large as on average, so that copies differ by nothing but the
+    actions, and by what a fringe of hulls, faults and gusts draw. Nothing here reads the device.
 
     Args:
         env: whose worlds are copied; its rewards are what counts.
@@ -61,6 +49,10 @@ class Lookahead:
 
     Raises:
         ConfigError: the task is another than `marine`, or the copies do not fit the memory.
+
+    Attributes:
+        copies: of each world, 1 + K.
+        points: [K, A], the lattice.
     """
 
     def __init__(
@@ -82,13 +74,10 @@ class Lookahead:
         time = reward.timestep / (config.speed_made_good * decision_s)
         self._worth_of_a_metre = 1.0 + time
         points = lattice.points(env.kernel_spec.continuous)
-        self.points = points.to(env.device, env.real_dtype)  # [K, A]
+        self.points = points.to(env.device, env.real_dtype)
         self.copies = len(points) + 1
-        held = torch.cat([torch.zeros_like(self.points[:1]), self.points])  # [1 + K, A]
-        self._held = held.repeat_interleave(env.worlds, 0).unsqueeze(1)  # [copies * W, 1, A]
-        self._slots = torch.arange(env.robots, device=env.device)
         self._own = traffic.own if traffic else torch.ones_like(env.alive)  # [W, R]
-        self._others = config.others * self._own  # [W, R], weights of their returns
+        self._others, self._range = config.others, env.config.perception.range
         self._traffic = traffic.of_copies(self.copies) if traffic else None
         try:
             self._future = type(env)(
@@ -112,40 +101,42 @@ class Lookahead:
         self._chunk = CHUNK_WORLDS[env.device.type]
 
     @torch.no_grad()
-    def value(self, now: StepBuffers, action: Tensor) -> Valued:
-        """Value the actions of one robot of each world.
+    def value(self, now: StepBuffers, action: Tensor) -> Tensor:
+        """Value the points of the lattice for every robot.
 
         Args:
             now: what the robots see; the worlds are as they stand.
             action: [W, R, A], the policy's.
+
+        Returns:
+            [W, R, K], advantages over the policy's own action; of a robot that has ended, or that
+            the policy does not steer, they say nothing.
         """
-        drawn = self.draw()
-        returns = self.returns(now, action, drawn)
-        looked_at = (drawn.unsqueeze(1) == self._slots) & self._env.alive & self._own
-        return Valued((returns[1:] - returns[0]).T, looked_at)
+        shape = (self.copies, *self._own.shape)
+        tried = torch.rand(shape, device=self._own.device).argsort(0)  # [1 + K, W, R]
+        returns = self.returns(now, action, tried)
+        by_point = torch.empty_like(returns).scatter_(0, tried, returns)
+        return (by_point[:-1] - by_point[-1]).permute(1, 2, 0)
 
-    def draw(self) -> Tensor:
-        """Draw one robot [W] int64 of each world, of the policy's that act; else the first."""
-        alive = self._env.alive & self._own
-        return torch.rand(alive.shape, device=alive.device).masked_fill(~alive, -1.0).argmax(1)
-
-    def returns(self, now: StepBuffers, action: Tensor, robots: Tensor) -> Tensor:
+    def returns(self, now: StepBuffers, action: Tensor, tried: Tensor) -> Tensor:
         """Play every copy to the horizon.
 
         Args:
             now: as in `value`.
             action: as in `value`.
-            robots: [W] int64, who holds the actions that are tried.
+            tried: [1 + K, W, R] int64, the point that each robot holds in each copy; K for none, so
+                that it follows the policy.
 
         Returns:
-            [1 + K, W], what the robot gets if it follows the policy, and if it holds each point.
+            [1 + K, W, R], what it gets: its own return, and its share of those of others about it.
         """
         future, (before, after) = self._future, self._buffers
+        shares = self._shares()
         future.copy_worlds_of(self._env, now, before)
-        of_robot = robots.unsqueeze(1) == self._slots  # [W, R]
-        holds = of_robot.repeat(self.copies, 1)
-        holds[: len(of_robot)].zero_()  # in the first copy nobody does
-        holds = holds.unsqueeze(-1)  # [copies * W, R, 1]
+        tried = tried.flatten(0, 1)  # [copies * W, R]
+        held = self.points[tried.clamp(max=len(self.points) - 1)]  # [copies * W, R, A]
+        holds = (tried < len(self.points)) & self._own.repeat(self.copies, 1)
+        holds = holds.unsqueeze(-1)
         acting = action.repeat(self.copies, 1, 1)
         rewards = torch.zeros_like(before.reward)
         for turn in range(self.turns):
@@ -154,7 +145,7 @@ class Lookahead:
             if self._traffic:
                 acting = self._traffic.steer(acting, before.obs)
             if turn < self.held_turns:
-                acting = torch.where(holds, self._held, acting)
+                acting = torch.where(holds, held, acting)
             future.step_into(acting, before, after)
             rewards += after.reward
             before, after = after, before
@@ -162,8 +153,18 @@ class Lookahead:
         way_left = (distance - self._goal_distance).clamp(min=0.0)
         to_come = self._goal + self._worth_of_a_metre * way_left
         rewards += torch.where(future.alive, to_come, 0.0)
-        share = torch.where(of_robot, 1.0, self._others)
-        return (rewards.unflatten(0, (self.copies, -1)) * share).sum(-1)
+        of_copies = rewards.unflatten(0, (self.copies, -1)).unsqueeze(-1)  # [1 + K, W, R, 1]
+        return (shares @ of_copies).squeeze(-1)
+
+    def _shares(self) -> Tensor:
+        """Return [W, R, R], how much the return of the second robot counts for the first one."""
+        env = self._env
+        x, y = (env.state.robot_field(name)[:, : env.worlds].T for name in ("x", "y"))
+        apart = torch.hypot(x.unsqueeze(1) - x.unsqueeze(2), y.unsqueeze(1) - y.unsqueeze(2))
+        about = (apart < self._range) & self._own.unsqueeze(1)
+        shares = self._others * about.to(x.dtype)
+        shares.diagonal(dim1=1, dim2=2).fill_(1.0)
+        return shares
 
     def _follow(self, seen: Any) -> Tensor:
         parts = [

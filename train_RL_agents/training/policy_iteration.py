@@ -17,7 +17,8 @@ from train_RL_agents.training.replay_learner import Choice, ReplayLearner
 class PolicyIterationLearner(ReplayLearner):
     """Collects with the actor, and keeps what its actions are worth beside others.
 
-    The policy that the rollouts follow is the one that acts as deployed.
+    The policy that the rollouts follow is the one that acts as deployed. Between the decisions that
+    are looked ahead at lie some that are not, and are not kept.
 
     Args:
         config: all settings, of DPI.
@@ -34,6 +35,23 @@ class PolicyIterationLearner(ReplayLearner):
         super().__init__(config, device, processes)
         settings: Any = config.algorithm
         self.lookahead = Lookahead(self.env, self._act, settings.lookahead, self.traffic)
+        self._passing = self._captured(self._pass)
+        self._every, self._decision = settings.look_every, 0
+
+    def collect(self) -> None:
+        """Take one decision of every robot, and keep it if it is one to look ahead at."""
+        looks = self._decision == 0
+        self._decision = (self._decision + 1) % self._every
+        self._run(self._collecting if looks else self._passing)
+
+    def state_dict(self, *, with_replay: bool) -> dict[str, Any]:
+        """Return all that changes, as `Learner.state_dict`."""
+        return super().state_dict(with_replay=with_replay) | {"decision": self._decision}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a `state_dict`, as `Learner.load_state_dict`."""
+        self._decision = state.get("decision", 0) % self._every  # runs of before have none
+        super().load_state_dict(state)
 
     @torch.no_grad()
     def _act(self, observation: Any) -> Tensor:
@@ -42,9 +60,12 @@ class PolicyIterationLearner(ReplayLearner):
             action = self.agent.choose(self.agent.actor, observation, mean=True)
         return action.to(observation[0].dtype)
 
+    def _pass(self) -> None:
+        self._step(self.policy.explore(self.stepper.now.obs))
+        self.stepper.advance()
+
     def _choose(self, observation: Any) -> Choice:
         action = self._act(observation)  # [W, R, A]
-        advantages, looked_at = self.lookahead.value(self.stepper.now, action)
-        of_robots = advantages.unsqueeze(1).expand(-1, action.shape[1], -1)
-        kept = torch.cat([action, of_robots], -1)  # [W, R, A + K]
-        return Choice(self.policy.explore(observation), kept, looked_at)
+        advantages = self.lookahead.value(self.stepper.now, action)
+        kept = torch.cat([action, advantages], -1)  # [W, R, A + K]
+        return Choice(self.policy.explore(observation), kept)

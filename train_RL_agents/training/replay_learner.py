@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.spec import tuple_like
+from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
@@ -27,12 +28,10 @@ class Choice(NamedTuple):
     Attributes:
         taken: actions `[W, R, ...]` to take.
         kept: actions to learn from.
-        robots: [W, R] bool, those to learn from; None for all that act.
     """
 
     taken: Tensor
     kept: Tensor
-    robots: Tensor | None = None
 
 
 class ReplayLearner(Learner):
@@ -106,22 +105,26 @@ class ReplayLearner(Learner):
 
     def _collect(self) -> None:
         now = self.stepper.now
-        action, kept, robots = self._choose(now.obs)
-        if self.traffic:
-            action = self.traffic.steer(action, now.obs)
-            robots = self.traffic.own if robots is None else robots & self.traffic.own
-        following = self.stepper.step(action)
+        action, kept = self._choose(now.obs)
+        following = self._step(action)
         self.replay.store(
             self.agent.read(now.obs),
             kept,
             following.reward,
-            following.acted if robots is None else following.acted & robots,
+            following.acted & self.traffic.own if self.traffic else following.acted,
             following.terminated,
             following.truncated,
             self.agent.read(following.obs),
         )
-        self.statistics.add_decision(action, following)
         self.stepper.advance()
+
+    def _step(self, action: Tensor) -> StepBuffers:
+        """Take a decision, with the traffic's, and count it; return what it brought."""
+        if self.traffic:
+            action = self.traffic.steer(action, self.stepper.now.obs)
+        following = self.stepper.step(action)
+        self.statistics.add_decision(action, following)
+        return following
 
     def _choose(self, observation: Any) -> Choice:
         action = self.policy.explore(observation)

@@ -48,11 +48,17 @@ def under_way(decisions=12, seed=4, worlds=WORLDS, stages=STAGES, config=CONFIG,
     return env, stepper
 
 
-def played_alone(env, stepper, point, robots):
+def tried_by(env):
+    """Draw what each robot tries in each copy, all of it once; the last is its policy's own."""
+    torch.manual_seed(1)
+    return torch.rand(10, env.worlds, env.robots).argsort(0)
+
+
+def played_alone(env, stepper, tried):
     """Return what [W, R] get in an environment of its own: 8 decisions, and what is left at 2 m/s.
 
     A metre left brings a metre's progress, and takes half a second, which is one decision; the goal
-    brings 10, of which .6 count.
+    brings 10, of which .6 count. A robot holds the point [W, R] that it tries for 2 decisions.
     """
     same = {"stages": env.stages, "config": env.config, "stack_k": env.stack_k}
     other = MarineNavEnv(env.worlds, seed=99, **same)
@@ -63,8 +69,9 @@ def played_alone(env, stepper, point, robots):
     total = torch.zeros(env.worlds, env.robots)
     for turn in range(8):
         action = to_goal(loop.now.obs)
-        if point is not None and turn < 2:
-            action[torch.arange(env.worlds), robots] = point
+        if turn < 2:
+            own = torch.cat([lattice.points(2), torch.zeros(1, 2)])[tried]
+            action = torch.where((tried < 9).unsqueeze(-1), own, action)
         total += loop.step(action).reward
         loop.advance()
     left = loop.now.obs.ego[..., :2].norm(dim=-1) - 2.0  # the goal is reached within 2 m
@@ -82,27 +89,39 @@ def test_returns_are_those_of_playing_each_action_alone(
     monkeypatch.setitem(CHUNK_WORLDS, "cpu", at_once)
     env, stepper = under_way(decisions, frames=frames)
     ahead = Lookahead(env, to_goal, dataclasses.replace(AHEAD, others=others))
-    robots = torch.tensor([0, 1, 2, 3, 1])
-    before = env.state_dict()
-    found = ahead.returns(stepper.now, to_goal(stepper.now.obs), robots)
+    tried, before = tried_by(env), env.state_dict()
+    found = ahead.returns(stepper.now, to_goal(stepper.now.obs), tried)
     for name, tensor in env.state_dict().items():
         assert torch.equal(tensor, before[name]), name
     assert (ahead.turns, ahead.held_turns) == (8, 2)
-    for row, point in enumerate([None, *lattice.points(2)]):
-        rewards = played_alone(env, stepper, point, robots)
-        own = rewards[torch.arange(WORLDS), robots]
-        expected = own + others * (rewards.sum(1) - own)
-        torch.testing.assert_close(found[row], expected, rtol=1e-3, atol=2e-3)
+    place = torch.complex(*(env.state.robot_field(name)[:, :WORLDS].T for name in ("x", "y")))
+    apart = (place.unsqueeze(1) - place.unsqueeze(2)).abs()  # [W, R, R]
+    about = (apart < 20.0) & ~torch.eye(env.robots, dtype=torch.bool)
+    assert about.any(), "some are within the range of the sensors"
+    assert (apart > 20.0).any(), "some are not"
+    for copy, points in enumerate(tried):
+        rewards = played_alone(env, stepper, points)
+        expected = rewards + others * (about * rewards.unsqueeze(1)).sum(-1)
+        torch.testing.assert_close(found[copy], expected, rtol=1e-3, atol=2e-3)
     assert (found - found[0]).abs().max() > 1.0
 
 
-def test_advantages_are_over_the_policy_for_the_robot_looked_at():
+def test_advantages_are_over_what_each_robot_gets_where_it_follows_the_policy():
     env, stepper = under_way()
-    action = to_goal(stepper.now.obs)
-    ahead = Lookahead(env, to_goal, AHEAD)
-    advantages, looked_at = ahead.value(stepper.now, action)
-    returns = ahead.returns(stepper.now, action, looked_at.long().argmax(1))
-    torch.testing.assert_close(advantages, (returns[1:] - returns[0]).T)
+    ahead = Lookahead(env, to_goal, dataclasses.replace(AHEAD, others=0.5))
+    with mock.patch.object(ahead, "returns", wraps=ahead.returns) as played:
+        advantages = ahead.value(stepper.now, to_goal(stepper.now.obs))
+    tried = played.call_args.args[2]
+    assert torch.equal(tried.sort(0).values[:, 0, 0], torch.arange(10))
+    assert (tried != tried[:, :1, :1]).any((0, 1))[1:].all(), "robots have orders of their own"
+    returns = ahead.returns(*played.call_args.args)
+    for world in range(WORLDS):
+        for robot in range(env.robots):
+            of_robot = dict(
+                zip(tried[:, world, robot].tolist(), returns[:, world, robot], strict=True)
+            )
+            expected = torch.stack([of_robot[point] - of_robot[9] for point in range(9)])
+            torch.testing.assert_close(advantages[world, robot], expected)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +134,9 @@ def test_a_truncation_cuts_no_rollout_short(truncating):
     config = dataclasses.replace(CONFIG, episode=episode)
     cut = MarineNavEnv(20, stages=whole.stages, config=config, seed=4)
     cut.load_state_dict(whole.state_dict())
-    far, robots = dataclasses.replace(AHEAD, horizon_s=20.0), torch.arange(20) % 3
+    far, tried = dataclasses.replace(AHEAD, horizon_s=20.0), tried_by(whole)
     found = [
-        Lookahead(env, to_goal, far).returns(stepper.now, to_goal(stepper.now.obs), robots)
+        Lookahead(env, to_goal, far).returns(stepper.now, to_goal(stepper.now.obs), tried)
         for env in (whole, cut)
     ]
     assert torch.equal(*found)
@@ -125,7 +144,7 @@ def test_a_truncation_cuts_no_rollout_short(truncating):
 
 def test_an_action_that_is_the_policys_own_gains_nothing():
     """So copies differ by nothing else, whatever noise the sensors have."""
-    env, stepper = under_way(config=EnvConfig())
+    env, stepper = under_way(config=EnvConfig(), stages=[Stage(1, 0, 4, 30.0)])
     first = [True]
 
     def wary(seen):
@@ -137,25 +156,20 @@ def test_an_action_that_is_the_policys_own_gains_nothing():
 
     action = wary(stepper.now.obs)
     ahead = Lookahead(env, wary, dataclasses.replace(AHEAD, hold_s=0.5))
-    advantages, _ = ahead.value(stepper.now, action)
-    torch.testing.assert_close(advantages[:, -1], torch.zeros(WORLDS), rtol=0, atol=1e-3)
-    assert advantages[:, 0].abs().min() > 0.01, "full astern is another one"
+    advantages = ahead.value(stepper.now, action)
+    torch.testing.assert_close(advantages[..., -1], torch.zeros(WORLDS, 1), rtol=0, atol=1e-3)
+    assert advantages[..., 0].abs().min() > 0.01, "full astern is another one"
 
 
-def test_one_robot_that_acts_is_looked_at_in_every_world_that_runs():
+def test_only_who_has_not_ended_gains_by_what_it_tries():
     env, stepper = under_way(70, worlds=40)
     ended = ~env.alive
     assert ended.any(), "some robots have ended"
     assert ended.all(1).any(), "some worlds have"
     assert not ended.all(1).all(), "some have not"
-    ahead = Lookahead(env, to_goal, LookaheadConfig(horizon_s=1.0))
-    drawn = torch.zeros_like(env.alive)
-    for _ in range(60):
-        advantages, looked_at = ahead.value(stepper.now, to_goal(stepper.now.obs))
-        assert torch.equal(looked_at.sum(1), env.alive.any(1).long())
-        assert advantages[~env.alive.any(1)].eq(0).all()
-        drawn |= looked_at
-    assert torch.equal(drawn, env.alive)
+    ahead = Lookahead(env, to_goal, LookaheadConfig(horizon_s=1.0, others=0.0))
+    advantages = ahead.value(stepper.now, to_goal(stepper.now.obs))
+    assert torch.equal(advantages.abs().amax(-1) > 0.0, env.alive)
 
 
 def test_who_takes_the_best_of_what_was_tried_avoids_buoys_that_the_policy_hits():
@@ -166,9 +180,8 @@ def test_who_takes_the_best_of_what_was_tried_avoids_buoys_that_the_policy_hits(
         for _ in range(60):
             action = to_goal(stepper.now.obs)
             if looks:
-                most, best = ahead.value(stepper.now, action).advantages.max(1)
-                gains = (most > 0.2).view(-1, 1, 1)
-                action = torch.where(gains, ahead.points[best].unsqueeze(1), action)
+                most, best = ahead.value(stepper.now, action).max(-1)
+                action = torch.where((most > 0.2).unsqueeze(-1), ahead.points[best], action)
             stepper.step(action)
             stepper.advance()
         collided[looks] = env.outcome["collision"].mean().item()
@@ -189,13 +202,19 @@ def test_copies_see_no_noise_and_objects_as_large_as_on_average():
 
 
 @pytest.mark.parametrize("actions", [1, 2, 3])
-def test_between_the_points_values_are_linear_in_each_coordinate(actions):
+def test_an_action_is_worth_the_main_effects_of_the_points(actions):
+    """At the points that is the least squares' sum of functions of each coordinate."""
     torch.manual_seed(0)
     points = lattice.points(actions)
-    values = torch.randn(len(points)).double()
-    at_points = lattice.interpolated(values.expand(len(points), -1), points.double())
-    torch.testing.assert_close(at_points, values)
     assert len(set(map(tuple, points.tolist()))) == 3**actions
+    values = torch.randn(len(points)).double()
+    one_by_one = [
+        points[:, i : i + 1] == torch.tensor(lattice.ENDS_AND_MIDDLE) for i in range(actions)
+    ]
+    indicators = torch.cat(one_by_one, 1).double()  # [3 ** A, 3 A]
+    fitted = indicators @ (torch.linalg.pinv(indicators) @ values)
+    at_points = lattice.interpolated(values.expand(len(points), -1), points.double())
+    torch.testing.assert_close(at_points, fitted)
     low = torch.rand(50, actions).double() - 1.0  # in one cell, from -1 to 0
     slope, offset = torch.randn(actions).double(), 0.3
     plane = (points.double() @ slope + offset).expand(50, -1)
@@ -209,7 +228,7 @@ def learner(*overrides):
     return made
 
 
-def test_only_who_was_looked_at_is_learned_from():
+def test_the_replay_keeps_the_policys_actions_and_what_others_are_worth():
     made = learner("algorithm.autocast=false")
     seen = made.stepper.now.obs
     action = made.agent.act(seen)
@@ -219,10 +238,34 @@ def test_only_who_was_looked_at_is_learned_from():
     ):
         made.collect()
     kept, acted = store.call_args.args[1], store.call_args.args[3]
-    assert acted.sum(1).tolist() == [1] * made.config.worlds
     torch.testing.assert_close(value.call_args.args[1], action)
     torch.testing.assert_close(kept[..., :2], action)
-    assert kept[..., 2:].std() > 0.01
+    assert kept[acted][:, 2:].std(0).min() > 0.01
+    assert torch.equal(acted, made.env.alive | acted)
+
+
+def looks(made, decisions):
+    """Return whether each of the decisions to come is looked ahead at; it is kept then."""
+    looked = []
+    for _ in range(decisions):
+        with (
+            mock.patch.object(made.stepper, "step", wraps=made.stepper.step) as step,
+            mock.patch.object(made.lookahead, "value", wraps=made.lookahead.value) as value,
+            mock.patch.object(made.replay, "store", wraps=made.replay.store) as store,
+        ):
+            made.collect()
+        assert step.call_count == 1
+        assert store.call_count == value.call_count
+        looked.append(bool(value.called))
+    return looked
+
+
+def test_decisions_between_those_that_are_looked_ahead_at_are_not_kept():
+    """Also of a run that goes on."""
+    made, other = (learner("algorithm.look_every=3") for _ in range(2))
+    assert looks(made, 8) == [True, False, False, True, False, False, True, False]
+    other.load_state_dict(made.state_dict(with_replay=True))
+    assert looks(other, 3) == looks(made, 3) == [False, True, False]
 
 
 def batch_of(kept, made):
