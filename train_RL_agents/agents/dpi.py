@@ -31,7 +31,8 @@ class DPIConfig(AgentConfig):
 
     `exploration.epsilon_start` and so on give the share of random decisions. `gamma` does nothing:
     rollouts are not discounted. `updates.samples_per_insert` and `updates.warmup_transitions` count
-    all decisions, of which a replay keeps those that were looked ahead at.
+    all decisions, of which a replay keeps one in `look_every`: it is drawn as many times more, and
+    the first update comes when as many times fewer are kept.
     """
 
     lookahead: LookaheadConfig = field(default_factory=LookaheadConfig)

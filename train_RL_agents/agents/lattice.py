@@ -23,7 +23,7 @@ def interpolated(values: Tensor, action: Tensor) -> Tensor:
 
     That is the function nearest to the values, by the sum of squares, of those that are a sum of
     one function of each coordinate, and linear between the points. What the coordinates do together
-    is left out: of rollouts it is nearly all noise (docs/diary.md).
+    is left out: of rollouts it is mostly noise (docs/diary.md).
 
     Args:
         values: at the points, `[B, 3 ** A]`.
