@@ -50,7 +50,8 @@ class PolicyIterationLearner(ReplayLearner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over a `state_dict`, as `Learner.load_state_dict`."""
-        self._decision = state.get("decision", 0) % self._every  # runs of before have none
+        kept = state["replay"] is not None  # else there has to be something to learn from
+        self._decision = state.get("decision", 0) % self._every if kept else 0
         super().load_state_dict(state)
 
     @torch.no_grad()

@@ -266,6 +266,8 @@ def test_decisions_between_those_that_are_looked_ahead_at_are_not_kept():
     assert looks(made, 8) == [True, False, False, True, False, False, True, False]
     other.load_state_dict(made.state_dict(with_replay=True))
     assert looks(other, 3) == looks(made, 3) == [False, True, False]
+    other.load_state_dict(made.state_dict(with_replay=False))
+    assert looks(other, 3) == [True, False, False], "a replay that is empty is filled first"
 
 
 def batch_of(kept, made):
