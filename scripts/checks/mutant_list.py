@@ -324,6 +324,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("if turn < self.held_turns", "if turn <= self.held_turns"),
         ("(tried < len(self.points))", "(tried >= 0)"),
         (".argsort(0)", ".argsort(1)"),
+        ("shape = (self.copies, *self._own.shape)", "shape = (self.copies, len(self._own), 1)"),
         ("scatter_(0, tried, returns)", "copy_(returns)"),
         ("(apart < self._range)", "(apart < 1e9)"),
         ("torch.where(future.alive, to_come, 0.0)", "to_come"),
@@ -366,6 +367,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ): (
         ("[action, advantages]", "[advantages, action]"),
         ("looks = self._decision == 0", "looks = True"),
+        ("self._step(self.policy.explore(self.stepper", "self._step(self._act(self.stepper"),
         ('{"decision": self._decision}', '{"decision": 0}'),
     ),
     ("train_RL_agents/agents/descent.py", ("train_RL_agents/agents/test_descent.py",)): (

@@ -50,7 +50,7 @@ def short_rollouts(agent):
     """Return settings with which an agent that looks ahead does so for four decisions."""
     if not AGENTS[agent].looks_ahead:
         return []
-    return ["algorithm.lookahead.horizon_s=2", "algorithm.look_every=2"]
+    return ["algorithm.lookahead.horizon_s=2", "algorithm.look_every=3"]
 
 
 class Silent(Processes):

@@ -30,9 +30,8 @@ class DPIConfig(AgentConfig):
     """Settings of direct policy iteration.
 
     `exploration.epsilon_start` and so on give the share of random decisions. `gamma` does nothing:
-    rollouts are not discounted. `updates.samples_per_insert` and `updates.warmup_transitions` count
-    all decisions, of which a replay keeps one in `look_every`: it is drawn as many times more, and
-    the first update comes when as many times fewer are kept.
+    rollouts are not discounted. One decision in `look_every` is stored: the samples per insert and
+    the warm-up count these.
     """
 
     lookahead: LookaheadConfig = field(default_factory=LookaheadConfig)
@@ -48,6 +47,11 @@ class DPIConfig(AgentConfig):
     """Decisions of a transition: there are no returns."""
     prioritized: ClassVar[bool] = False
     """All that was looked at is sampled alike."""
+
+    @property
+    def stored_share(self) -> float:
+        """Share of the decisions that are looked ahead at, and kept."""
+        return 1.0 / self.look_every
 
 
 class DPI(LoneActor):

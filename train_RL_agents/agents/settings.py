@@ -50,6 +50,11 @@ class AgentConfig(Settings):
     )
     """Divisors of an object's features inside the network; null takes the environment's."""
 
+    @property
+    def stored_share(self) -> float:
+        """Share of the decisions that are kept to learn from."""
+        return 1.0
+
     def check_observation(self, spec: ObservationSpec) -> None:
         """Check that the settings fit what the agent observes.
 

@@ -44,7 +44,7 @@ class Counters(Settings):
         update_debt: updates that the samples per insert ask for and that are not done yet.
         stored: estimate of the transitions that this process has put into its replay.
         counted: transitions of a process, estimated, that the updates were counted for.
-        robot_rate: estimate of the transitions of an iteration and process.
+        robot_rate: estimate of the transitions that an iteration and process stores.
         robot_steps: transitions as of the last log, summed over processes.
         logged_step: `step` at the last log.
         logged_iteration: `iteration` at the last log.
@@ -131,22 +131,26 @@ class Counters(Settings):
         for name in ("best_success", "best_error", "kept_success", "kept_time_s"):
             setattr(self, name, getattr(Counters(), name))
 
-    def close_interval(self, robot_steps: float, processes: int, coming: float) -> None:
+    def close_interval(
+        self, robot_steps: float, processes: int, coming: float, share: float = 1.0
+    ) -> None:
         """Begin a new log interval.
 
-        Its iterations count as many transitions as those of the interval before had, and together
-        make up for what was counted wrongly so far: the samples per insert lag, and
-        are right over the run. An interval cut short leaves the rest of that to the next.
+        Its iterations count as many stored transitions as those of the interval before had, and
+        together make up for what was counted wrongly so far: the samples per insert lag, and are
+        right over the run. An interval cut short leaves the rest of that to the next.
 
         Args:
             robot_steps: transitions measured in the interval that ends, summed over processes.
             processes: number of processes.
             coming: iterations of a whole interval.
+            share: of the transitions, which is stored.
         """
         iterations = self.iteration - self.logged_iteration
         self.robot_steps += robot_steps
-        missed = self.robot_steps / processes - self.counted
-        self.robot_rate = max(0.0, robot_steps / processes / iterations + missed / coming)
+        of_process = share / processes
+        missed = self.robot_steps * of_process - self.counted
+        self.robot_rate = max(0.0, robot_steps * of_process / iterations + missed / coming)
         self.logged_step, self.logged_iteration = self.step, self.iteration
         self.logged_updates = self.updates
         self.logged_collecting_s = self.collecting_s

@@ -1,4 +1,4 @@
-"""A learner with a replay: every decision is stored, and old ones are learned from too."""
+"""A learner with a replay: decisions are stored, and old ones are learned from too."""
 
 from __future__ import annotations
 

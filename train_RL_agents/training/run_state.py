@@ -62,7 +62,8 @@ class RunState:
         self.learner = make_learner(config, device, self.processes)
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
-        self.counters.robot_rate = self.learner.robots_placed(self.schedules.curriculum)
+        placed = self.learner.robots_placed(self.schedules.curriculum)
+        self.counters.robot_rate = placed * self.config.algorithm.stored_share
         self.started = False
         self.saved = SavedRun(output_dir, config.checkpoint.keep, self.processes)
         self.evaluation = None

@@ -69,6 +69,16 @@ def test_a_short_log_interval_does_not_upset_the_samples_per_insert():
     assert rates == pytest.approx([0.0, 1.0, 10.0, 10.0, 10.0])
 
 
+def test_only_what_is_stored_asks_for_updates():
+    """A third of the transitions; all are robot-steps."""
+    settings = UpdateConfig(batch_size=10, samples_per_insert=5.0, warmup_transitions=0)
+    counters = Counters(robot_rate=4.0)
+    counters.advance(8, settings)
+    counters.close_interval(robot_steps=18.0, processes=1, coming=2.0, share=1.0 / 3.0)
+    assert counters.robot_rate == pytest.approx(6.0 + 1.0)
+    assert counters.robot_steps == 18.0
+
+
 def test_updates_share_the_transitions_of_all_processes():
     settings = UpdateConfig(batch_size=10, samples_per_insert=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=4.0)

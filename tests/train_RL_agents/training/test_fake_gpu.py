@@ -83,15 +83,16 @@ def test_a_graph_would_freeze_nothing_that_changes(agent):
     with fake_gpu():
         made = make_learner(config, FAKE_GPU, Processes())
         made.start(torch.zeros(WORLDS, dtype=torch.int64, device=FAKE_GPU))
-        made.collect()
+        for _ in range(6):
+            made.collect()
         made.learn()
         sequences = []
         for rate in (0.9, 0.1):
-            made.collect()  # of the other buffer, which has a graph of its own
             made.set_rates(epsilon=rate, learning_rate_scale=rate, beta=rate)
             made.set_stages(torch.full((WORLDS,), int(10 * rate) % 6, device=FAKE_GPU))
             with Operators() as operators:
-                made.collect()
+                for _ in range(6):  # of both buffers, which have graphs of their own
+                    made.collect()
                 made.learn()
             sequences.append(operators.calls)
     assert sequences[0] == sequences[1]

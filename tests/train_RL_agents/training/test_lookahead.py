@@ -113,7 +113,7 @@ def test_advantages_are_over_what_each_robot_gets_where_it_follows_the_policy():
         advantages = ahead.value(stepper.now, to_goal(stepper.now.obs))
     tried = played.call_args.args[2]
     assert torch.equal(tried.sort(0).values[:, 0, 0], torch.arange(10))
-    assert (tried != tried[:, :1, :1]).any((0, 1))[1:].all(), "robots have orders of their own"
+    assert (tried != tried[:, :, :1]).any(0)[:, 1:].all(), "robots have orders of their own"
     returns = ahead.returns(*played.call_args.args)
     for world in range(WORLDS):
         for robot in range(env.robots):
@@ -253,8 +253,10 @@ def looks(made, decisions):
             mock.patch.object(made.lookahead, "value", wraps=made.lookahead.value) as value,
             mock.patch.object(made.replay, "store", wraps=made.replay.store) as store,
         ):
+            action = made.agent.act(made.stepper.now.obs)
             made.collect()
         assert step.call_count == 1
+        assert not torch.equal(step.call_args.args[0], action), "it explores"
         assert store.call_count == value.call_count
         looked.append(bool(value.called))
     return looked

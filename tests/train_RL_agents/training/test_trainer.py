@@ -89,6 +89,7 @@ def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, devic
         return iter([[0.0] * (0 if v is None else v.numel()) for v in copies[-1]])
 
     overrides = ["updates.warmup_transitions=0", "curriculum.mode=sequential", "compile=false"]
+    overrides += ["updates.samples_per_insert=3"]
     overrides += every_decision(agent)
     run = trainer(tmp_path, *overrides, agent=agent, device=torch.device(device))
     run.receiver = AnalysisReceiver(tmp_path)
