@@ -249,6 +249,7 @@ def trained_by_two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     (folder / "others.py").write_text(OTHERS)
     settings = [*SHORT, "total_steps=180", "checkpoint.interval_steps=60"]
+    settings += ["updates.warmup_transitions=20", "updates.samples_per_insert=3"]
     run_python(ROOT, *TORCHRUN, folder / "others.py", folder, " ".join(AGENTS_BESIDE), *settings)
     return folder
 
