@@ -20,6 +20,7 @@ import json
 import os
 import platform
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent
 SOURCES = Path("marinenav_env/csrc")
 LIBRARY = "marinenav_env._ops"
-BUILD_INFO = "_build_info.json"
+RECORD = runpy.run_path(str(ROOT / "marinenav_env" / "build_record.py"))
+BUILD_INFO, digest_of = RECORD["BUILD_RECORD"], RECORD["digest_of"]
 # Folders that a wheel has inside a package, and what it takes of them: by name, since exports of
 # the shipped policies may lie beside them.
 SHIPPED = {
@@ -257,12 +259,13 @@ def make_build_command(decision: CudaDecision, record: Mapping[str, object]) -> 
             self.force = True  # the dates of files, which decide without ninja, tell of no flags
             library = Path(self.get_ext_fullpath(LIBRARY))
             library.with_name(BUILD_INFO).unlink(missing_ok=True)
+            sources = digest_of(ROOT / SOURCES)  # what changes while it is compiled is not in it
             super().run()
             cuda = holds_cuda(library)
             if cuda != (decision.toolkit is not None):
                 raise BuildError(f"{library} has CUDA: {cuda}, against the decision: clean up")
-            text = json.dumps({"cuda": cuda, **record, "cxx_flags": flags}, indent=2)
-            library.with_name(BUILD_INFO).write_text(text + "\n")
+            built = {"cuda": cuda, **record, "cxx_flags": flags, "sources": sources}
+            library.with_name(BUILD_INFO).write_text(json.dumps(built, indent=2) + "\n")
 
     return BuildOps
 

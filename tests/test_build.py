@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from setuptools import Distribution
 from torch.utils import cpp_extension
 
+from marinenav_env.build_record import BUILD_RECORD, digest_of, find_library
 from marinenav_env.kernel import ops
 from tests.conftest import ROOT, load_file
 
@@ -233,6 +234,7 @@ def test_a_changed_variable_takes_effect_without_ninja(tmp_path):
     (package / "csrc").mkdir(parents=True)
     for name, text in SOURCES.items():
         (package / "csrc" / name).write_text(text)
+    shutil.copy(ROOT / "marinenav_env" / "build_record.py", package)
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("g++", "gcc", "cc", "c++", "as", "ld"):
@@ -258,6 +260,53 @@ def test_a_changed_variable_takes_effect_without_ninja(tmp_path):
         record = json.loads((package / setup.BUILD_INFO).read_text())
         assert record["cuda"] is ("CUDA" in held)
         assert f"-march={architecture}" in record["cxx_flags"]
+        assert record["torch"] == torch.__version__
+        assert find_library(torch.__version__, package) == package / "_ops.so"
+
+
+@pytest.fixture
+def built(tmp_path):
+    """A package folder with a library, its sources and its record."""
+    (tmp_path / "csrc" / "kernel").mkdir(parents=True)
+    (tmp_path / "csrc" / "ops.cpp").write_text("int x;")
+    (tmp_path / "csrc" / "kernel" / "lane.h").write_text("int y;")
+    (tmp_path / "_ops.so").touch()
+    record = {"torch": "2.13.0", "sources": digest_of(tmp_path / "csrc")}
+    (tmp_path / BUILD_RECORD).write_text(json.dumps(record))
+    return tmp_path
+
+
+def test_a_library_is_found_that_was_built_from_what_lies_beside_it(built):
+    assert find_library("2.13.0", built) == built / "_ops.so"
+    (built / "csrc" / "lane.h~").write_text("left by an editor")
+    assert find_library("2.13.0", built) == built / "_ops.so"
+    shutil.rmtree(built / "csrc")  # as an installed package
+    assert find_library("2.13.0", built) == built / "_ops.so"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda csrc: (csrc / "ops.cpp").write_text("int z;"),
+        lambda csrc: (csrc / "kernel" / "more.cuh").touch(),
+        lambda csrc: (csrc / "ops.cpp").unlink(),
+        lambda csrc: (csrc / "ops.cpp").rename(csrc / "other.cpp"),
+    ],
+)
+def test_a_library_of_other_sources_is_refused(change, built):
+    change(built / "csrc")
+    with pytest.raises(ImportError, match=r"other sources than those in .*csrc: run `make setup`"):
+        find_library("2.13.0", built)
+
+
+def test_a_library_for_another_torch_is_refused(built):
+    with pytest.raises(ImportError, match=r"for torch 2\.13\.0, and this is torch 2\.11\.0: run"):
+        find_library("2.11.0", built)
+
+
+def test_a_library_that_is_not_built_is_named(tmp_path):
+    with pytest.raises(ImportError, match=r"not built .*: run `make setup`"):
+        find_library("2.13.0", tmp_path)
 
 
 @pytest.fixture

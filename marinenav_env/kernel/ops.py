@@ -10,30 +10,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from marinenav_env.build_record import find_library
 from marinenav_env.kernel.spec import KernelSpec
 
 if TYPE_CHECKING:
     from marinenav_env.kernel.state import State, StepBuffers
 
 
-def _load_library() -> None:
-    folder = Path(__file__).resolve().parents[1]
-    libraries = sorted(folder.glob("_ops*.so"))
-    if not libraries:
-        raise ImportError(
-            f"marinenav's operators are not built (no _ops*.so in {folder}): run `make` in the"
-            " project's folder, or `pip install --no-build-isolation -e .`"
-        )
-    torch.ops.load_library(str(libraries[0]))
-
-
-_load_library()
+torch.ops.load_library(str(find_library(torch.__version__)))
 _ops = torch.ops.marinenav
 for _name in (
     *("step", "unroll", "reset", "observe", "water", "write_row", "plan_actions", "plan_courses"),
