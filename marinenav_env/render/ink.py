@@ -13,8 +13,13 @@ ROBOT_COLOURS = (
     "#8C5A2B",
     "#33A5CC",
     "#7F8F18",
+    "#222222",
+    "#4466FF",
+    "#6B0F2A",
+    "#C77DFF",
 )
-"""Colours of robots in order; told apart by readers with colour-vision deficiencies too."""
+"""Colours of robots in order, of twelve; the first ones differ most. Each is also told apart by the
+number at its start."""
 
 WATER, TEXT_INK, GRID = "#F3F8FB", "#22313A", "#D5E1E8"
 CURRENT_INK, VORTEX_INK = "#7FAECB", "#2F6E97"
