@@ -126,6 +126,15 @@ class Counters(Settings):
         self.kept_success, self.kept_time_s = standing.score, standing.time_s
         return True
 
+    def ends_best(self, standing: Standing) -> bool:
+        """Whether the last policy takes the place of the kept one, by the final evaluation.
+
+        It does unless the kept one was better by more than two standard errors of the difference:
+        the rates have fallen by then, and the kept one was the luckiest of many evaluations.
+        """
+        error = math.hypot(self.best_error, standing.error)
+        return standing.score >= self.kept_success - 2.0 * error
+
     def forget_best(self) -> None:
         """Count no policy as kept."""
         for name in ("best_success", "best_error", "kept_success", "kept_time_s"):

@@ -151,7 +151,7 @@ class TorchRLTrainer(RunState):
             torch.cuda.synchronize(self.device)
 
     def finish(self) -> list[Row]:
-        """Do the final evaluation; all steps are saved by now.
+        """Do the final evaluation, which may make the last weights the best; all steps are saved.
 
         Raises:
             InterruptedRunError: a signal came.
@@ -161,6 +161,8 @@ class TorchRLTrainer(RunState):
         try:
             with signals_raised():
                 results = self.evaluation.final(self.receiver, self.counters)
+                if self.counters.ends_best(results[0].standing(results)):
+                    self._save_best(results)
                 write_json(self.output_dir / EVALUATION, table_as_json(results))
         except SignalError as stop:
             received = stop.args[0]
@@ -230,8 +232,11 @@ class TorchRLTrainer(RunState):
         """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
         results = evaluation.periodic(self.receiver, self.counters)
         if self.counters.becomes_best(results[0].standing(results)):
-            table = table_as_json(results)
-            self.saved.checkpoints.save_best({**self._policy_state(), "evaluation": table})
+            self._save_best(results)
+
+    def _save_best(self, results: list[Row]) -> None:
+        table = table_as_json(results)
+        self.saved.checkpoints.save_best({**self._policy_state(), "evaluation": table})
 
     def leave(self, interruption: Interruption) -> None:
         """Save and end the run; whoever started it says how to resume.

@@ -50,6 +50,23 @@ def test_the_best_is_the_quickest_within_a_standard_error(standings, kept):
     assert counters == Counters()
 
 
+@pytest.mark.parametrize(
+    ("score", "error", "best"),
+    [(0.99, 0.004, True), (0.971, 0.004, True), (0.96, 0.004, False), (1.0, 0.0, True)],
+)
+def test_the_end_is_kept_unless_an_evaluation_was_clearly_better(score, error, best):
+    counters = Counters()
+    counters.becomes_best(Standing(0.99, 0.01, 20.0))
+    assert counters.ends_best(Standing(score, error, 25.0)) == best
+
+
+def test_where_episodes_tell_no_error_the_end_has_to_be_as_good():
+    counters = Counters()
+    counters.becomes_best(Standing(-100.0))
+    assert counters.ends_best(Standing(-100.0))
+    assert not counters.ends_best(Standing(-100.1))
+
+
 def test_a_run_of_before_the_times_were_kept_goes_on():
     older = build(Counters, {"step": 200, "iteration": 100, "best_success": 0.98}, where="counters")
     assert not older.becomes_best(Standing(0.97, 0.01, 20.0))

@@ -1,5 +1,6 @@
 """The trainer: its books, its intervals, and how it stops on nonsense."""
 
+import json
 import re
 
 import pytest
@@ -111,14 +112,18 @@ def test_the_loop_and_its_log_copy_to_the_host_once(tmp_path, monkeypatch, devic
     run.receiver.close()
 
 
-def test_the_best_evaluation_is_kept(tmp_path, monkeypatch):
-    results = iter((Standing(0.5), Standing(0.9), Standing(0.3)))
+@pytest.mark.parametrize(("final", "kept"), [(0.3, 402), (0.9, 600)])
+def test_the_best_evaluation_is_kept_or_the_last_one_as_good(final, kept, tmp_path, monkeypatch):
+    results = iter((Standing(0.5), Standing(0.9), Standing(0.3), Standing(final)))
     monkeypatch.setattr(StageResult, "standing", staticmethod(lambda _: next(results)))
     run = trainer(tmp_path, "evaluation.interval_steps=200")
-    run.train()
+    rows = []
+    run.train(lambda table, _: rows.extend(table))
     assert list(results) == []
     best = checkpoint.load(tmp_path / "checkpoints" / "best.pt")
-    assert best["step"] == 402
+    assert best["step"] == kept
+    tabulated = json.loads((tmp_path / "evaluation.json").read_text())
+    assert (best["evaluation"] == tabulated) == (kept == 600)
     assert run.counters.best_success == 0.9
 
 
