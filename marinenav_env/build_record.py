@@ -49,10 +49,11 @@ def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
     if built_for != torch_version:
         raise ImportError(
             f"{libraries[0]} is built for torch {built_for}, and this is torch {torch_version}:"
-            f" {REMEDY}"
+            f" remove it and {REMEDY}"
         )
     if sources.is_dir() and record.get("sources", "") not in ("", digest_of(sources)):
         raise ImportError(
-            f"{libraries[0]} is built from other sources than those in {sources}: {REMEDY}"
+            f"{libraries[0]} is built from other sources than those in {sources}: remove it and"
+            f" {REMEDY}"
         )
     return libraries[0]
