@@ -105,7 +105,7 @@ $(VENV)/.dependencies: requirements.txt $(VENV)/.torch
 	@touch $@
 
 # The extension. Its record of the variables changes only when they do.
-$(EXTENSION): setup.py $(CSRC) $(VENV)/.torch build/variables
+$(EXTENSION): setup.py marinenav_env/build_record.py $(CSRC) $(VENV)/.torch build/variables
 	@$(CHECK_COMPILER)
 	@echo "3/3 compiling the simulator"
 	$(PY) setup.py --quiet build_ext --inplace

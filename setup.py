@@ -258,7 +258,8 @@ def make_build_command(decision: CudaDecision, record: Mapping[str, object]) -> 
                 extension.extra_compile_args["cxx"] = flags
             self.force = True  # the dates of files, which decide without ninja, tell of no flags
             library = Path(self.get_ext_fullpath(LIBRARY))
-            library.with_name(BUILD_INFO).unlink(missing_ok=True)
+            for old in (library, library.with_name(BUILD_INFO)):  # so a failed build leaves neither
+                old.unlink(missing_ok=True)
             sources = digest_of(ROOT / SOURCES)  # what changes while it is compiled is not in it
             super().run()
             cuda = holds_cuda(library)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
 BUILD_RECORD = "_build_info.json"
@@ -20,11 +21,21 @@ REMEDY = (
 def digest_of(sources: Path) -> str:
     """Return a digest of all C++ and CUDA files below a folder, and of their names."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in sources.rglob("*") if path.suffix in SUFFIXES):
+    for path in sorted(sources.rglob("*")):
+        if path.suffix not in SUFFIXES or not path.is_file():  # an editor's lock is a dangling link
+            continue
         content = path.read_bytes()
         digest.update(f"{path.relative_to(sources).as_posix()} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return a record, empty where there is none, or a killed build left a part of it."""
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return {}
 
 
 def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
@@ -35,23 +46,22 @@ def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
         package: the folder in which they lie, beside their record and perhaps their sources.
 
     Raises:
-        ImportError: they are not there, or their record says that they were built from other
-            sources than those beside them, or for another torch.
+        ImportError: they are not there; their record says that they were built for another torch,
+            or from other sources than those beside them; or there are sources and no whole record.
     """
     libraries = sorted(package.glob("_ops*.so"))
     if not libraries:
         raise ImportError(
             f"marinenav's operators are not built (no _ops*.so in {package}): {REMEDY}"
         )
-    record_file, sources = package / BUILD_RECORD, package / "csrc"
-    record = json.loads(record_file.read_text()) if record_file.is_file() else {}
+    sources, record = package / "csrc", read_record(package / BUILD_RECORD)
     built_for = record.get("torch", torch_version)
     if built_for != torch_version:
         raise ImportError(
             f"{libraries[0]} is built for torch {built_for}, and this is torch {torch_version}:"
             f" remove it and {REMEDY}"
         )
-    if sources.is_dir() and record.get("sources", "") not in ("", digest_of(sources)):
+    if sources.is_dir() and record.get("sources") != digest_of(sources):
         raise ImportError(
             f"{libraries[0]} is built from other sources than those in {sources}: remove it and"
             f" {REMEDY}"

@@ -279,6 +279,7 @@ def built(tmp_path):
 def test_a_library_is_found_that_was_built_from_what_lies_beside_it(built):
     assert find_library("2.13.0", built) == built / "_ops.so"
     (built / "csrc" / "lane.h~").write_text("left by an editor")
+    (built / "csrc" / ".#lane.h").symlink_to("an editor's lock")
     assert find_library("2.13.0", built) == built / "_ops.so"
     shutil.rmtree(built / "csrc")  # as an installed package
     assert find_library("2.13.0", built) == built / "_ops.so"
@@ -299,8 +300,34 @@ def test_a_library_of_other_sources_is_refused(change, built):
         find_library("2.13.0", built)
 
 
+@pytest.mark.parametrize("record", [None, "{", "[]", "{}"])
+def test_a_library_of_unknown_sources_is_refused(record, built):
+    """As one that a failed build of before left, or one whose record a kill cut off."""
+    (built / BUILD_RECORD).unlink()
+    if record is not None:
+        (built / BUILD_RECORD).write_text(record)
+    with pytest.raises(ImportError, match=r"other sources .*csrc: remove it and run `make setup`"):
+        find_library("2.13.0", built)
+    shutil.rmtree(built / "csrc")
+    assert find_library("2.13.0", built) == built / "_ops.so"
+
+
+def test_a_failed_build_leaves_no_library(build_ext, tmp_path, monkeypatch):
+    def fail(_):
+        raise SystemExit("the compiler failed")
+
+    monkeypatch.setattr(cpp_extension.BuildExtension, "run", fail)
+    for name in ("_ops.so", setup.BUILD_INFO):
+        (tmp_path / name).write_text("of a build before")
+    with pytest.raises(SystemExit, match="compiler failed"):
+        build_ext(None).run()
+    assert not list(tmp_path.glob("_*"))
+
+
 def test_a_library_for_another_torch_is_refused(built):
-    with pytest.raises(ImportError, match=r"for torch 2\.13\.0, this is torch 2\.11\.0: remove it"):
+    with pytest.raises(
+        ImportError, match=r"for torch 2\.13\.0, and this is torch 2\.11\.0: remove it"
+    ):
         find_library("2.11.0", built)
 
 
@@ -313,7 +340,10 @@ def test_a_library_that_is_not_built_is_named(tmp_path):
 def build_ext(tmp_path, monkeypatch):
     """Makes the command that builds, for a toolkit, with a build that leaves the library alone."""
     monkeypatch.setattr(cpp_extension, "CUDA_HOME", str(tmp_path))
-    monkeypatch.setattr(cpp_extension.BuildExtension, "run", lambda _: None)
+    library = CSRC.parent / "_ops.so"
+    monkeypatch.setattr(
+        cpp_extension.BuildExtension, "run", lambda _: shutil.copy(library, tmp_path)
+    )
 
     def make(toolkit):
         decision = setup.CudaDecision(toolkit, "")

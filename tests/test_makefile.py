@@ -36,7 +36,9 @@ fi
 def folder(tmp_path) -> Path:
     """A checkout of the Makefile with two interpreters."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "setup.py").touch()
+    (tmp_path / "marinenav_env").mkdir()
+    for name in ("setup.py", "marinenav_env/build_record.py"):
+        (tmp_path / name).touch()
     (tmp_path / "requirements.txt").write_text("torch==2.13.0\nnumpy==2.4.6\nsetuptools==84.2.1\n")
     for name in ("one", "two"):
         (tmp_path / name).write_text(PRETENDER)

@@ -84,6 +84,14 @@ def test_the_interval_of_a_mean_return_is_students():
     assert ReturnResult(alone, ONE_ROBOT[0]).as_json()["mean_return_ci95"] is None
 
 
+def test_standing_by_hand():
+    returns = Returns(torch.tensor([True, False]), torch.tensor([1.0, 3.0]), torch.ones(2))
+    row = ReturnResult(returns, ONE_ROBOT[0])
+    alone = ReturnResult(returns.of_worlds(torch.tensor([False, True])), ONE_ROBOT[0])
+    assert ReturnResult.standing([row]) == (2.0, 1.0, 0.0)  # a variance of 2, of two episodes
+    assert ReturnResult.standing([row, alone]) == (2.5, 0.5, 0.0)
+
+
 def test_an_evaluation_counts_the_decisions_of_each_episode():
     """Always to the right: the cart falls after a number of decisions that any can check."""
     config = CartPoleConfig()

@@ -55,9 +55,9 @@ class Standing(NamedTuple):
 
     Attributes:
         score: mean of the rows' scores.
-        error: its standard error; policies that differ by less are told apart by their time. 0
-            where nothing but the score counts.
-        time_s: mean travel time of successful episodes [s], infinite in a row without any.
+        error: its standard error; policies that differ by less are told apart by their time.
+        time_s: mean travel time of successful episodes [s], infinite in a row without any; 0 where
+            no time counts.
     """
 
     score: float
@@ -298,8 +298,10 @@ class ReturnResult:
 
     @staticmethod
     def standing(rows: Sequence[ReturnResult]) -> Standing:
-        """Return the mean return; nothing else counts."""
-        return Standing(mean_score(rows))
+        """Return the mean return and its standard error; a row of one episode adds none."""
+        returns = [row.returns.episode_return.double() for row in rows]
+        squares = sum(x.var().item() / len(x) for x in returns if len(x) > 1)
+        return Standing(mean_score(rows), math.sqrt(squares) / len(rows))
 
 
 def mean_score(rows: Sequence[Row]) -> float:

@@ -194,8 +194,8 @@ class CheckpointFolder:
             if (name and int(name[1]) > step) or path.suffix == ".tmp":
                 path.unlink()
 
-    def restore_best(self, step: int) -> bool:
-        """Go back to the best checkpoint as of a step; return whether there is one."""
+    def restore_best(self, step: int) -> dict[str, Any] | None:
+        """Go back to the best checkpoint as of a step, and return it, if there is one."""
         best, earlier = self.directory / BEST, self.directory / EARLIER_BEST
         for path in (best, earlier):
             saved = _step_of(path)
@@ -203,7 +203,7 @@ class CheckpointFolder:
                 path.unlink()
         if earlier.exists() and not best.exists():
             earlier.replace(best)
-        return best.exists()
+        return load(best) if best.exists() else None
 
     def _prune(self) -> None:
         kept = self.steps()[-self.keep :]

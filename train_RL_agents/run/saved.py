@@ -74,15 +74,15 @@ class SavedRun:
             )
         return state, own
 
-    def go_back_to(self, state: dict[str, Any]) -> bool:
+    def go_back_to(self, state: dict[str, Any]) -> dict[str, Any] | None:
         """Remove the records and checkpoints after a state that all processes have taken over.
 
         Returns:
-            Whether a best checkpoint is left; in the first process only, others do nothing.
+            The best checkpoint that is left, if any; other processes than the first do nothing.
         """
         self.processes.wait()
         if not self.processes.first:
-            return True
+            return None
         (self.folder / EVALUATION).unlink(missing_ok=True)
         # No checkpoint may be left, at any moment, whose records are gone.
         self.checkpoints.drop_after(state["step"])

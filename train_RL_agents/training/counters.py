@@ -53,6 +53,7 @@ class Counters(Settings):
             no success.
         best_error: standard error of it.
         kept_success: mean score of the policy kept as the best.
+        kept_error: standard error of it.
         kept_time_s: mean travel time of that policy [s].
         elapsed_s: wall-clock time of the run [s].
         collecting_s: of that, time outside evaluations and saving [s].
@@ -73,6 +74,7 @@ class Counters(Settings):
     best_success: float = -math.inf
     best_error: float = amount(low=0.0)
     kept_success: float = -math.inf
+    kept_error: float = amount(low=0.0)
     kept_time_s: float = math.inf
     elapsed_s: float = amount(low=0.0)
     collecting_s: float = amount(low=0.0)
@@ -123,8 +125,12 @@ class Counters(Settings):
         better = (standing.time_s, -standing.score) < kept or self.kept_success < least
         if standing.score < least or not better:
             return False
-        self.kept_success, self.kept_time_s = standing.score, standing.time_s
+        self.keep(standing)
         return True
+
+    def keep(self, standing: Standing) -> None:
+        """Count a policy as kept."""
+        self.kept_success, self.kept_error, self.kept_time_s = standing
 
     def ends_best(self, standing: Standing) -> bool:
         """Whether the last policy takes the place of the kept one, by the final evaluation.
@@ -132,12 +138,12 @@ class Counters(Settings):
         It does unless the kept one was better by more than two standard errors of the difference:
         the rates have fallen by then, and the kept one was the luckiest of many evaluations.
         """
-        error = math.hypot(self.best_error, standing.error)
+        error = math.hypot(self.kept_error, standing.error)
         return standing.score >= self.kept_success - 2.0 * error
 
     def forget_best(self) -> None:
         """Count no policy as kept."""
-        for name in ("best_success", "best_error", "kept_success", "kept_time_s"):
+        for name in ("best_success", "best_error", "kept_success", "kept_error", "kept_time_s"):
             setattr(self, name, getattr(Counters(), name))
 
     def close_interval(

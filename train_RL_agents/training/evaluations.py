@@ -43,6 +43,11 @@ class RunEvaluation:
         episodes = self._episodes((settings.final_episodes,) * len(settings.stages))
         return self._run(episodes, "final evaluation", receiver, counters)
 
+    def as_periodic(self, results: list[Row]) -> list[Row]:
+        """Return the rows of a final evaluation whose stages the periodic one has, too."""
+        of_stages = zip(results, self._config.evaluation.episodes_per_stage, strict=True)
+        return [row for row, episodes in of_stages if episodes]
+
     def _check_final(self) -> None:
         """Refuse more final episodes than the memory holds before the training, not after it."""
         config, settings = self._config, self._config.evaluation

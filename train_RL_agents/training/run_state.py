@@ -19,6 +19,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
+from train_RL_agents.evaluation.results import Standing
 from train_RL_agents.metrics.writer import AnalysisReceiver
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -134,8 +135,11 @@ class RunState:
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
         self.learner.set_stages(self.stages())  # others, where the run is to be longer
-        if not self.saved.go_back_to(state):
+        best = self.saved.go_back_to(state)
+        if best is None:
             self.counters.forget_best()
+        elif "standing" in best:  # the end of a run that is to be longer, or as before
+            self.counters.keep(Standing(*best["standing"]))
 
     def diverged(self, problems: list[str], remedy: str = OF_LEARNING) -> DivergedRunError:
         """Save the state beside the checkpoints; return the error that names it."""

@@ -8,7 +8,7 @@ import torch
 
 from marinenav_env.envs.checks import UNSTABLE
 from marinenav_env.files import write_json
-from train_RL_agents.evaluation.results import Row, table_as_json
+from train_RL_agents.evaluation.results import Row, Standing, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
@@ -161,8 +161,11 @@ class TorchRLTrainer(RunState):
         try:
             with signals_raised():
                 results = self.evaluation.final(self.receiver, self.counters)
-                if self.counters.ends_best(results[0].standing(results)):
-                    self._save_best(results)
+                judged = self.evaluation.as_periodic(results)
+                standing = judged[0].standing(judged)
+                if self.counters.ends_best(standing):
+                    self.counters.keep(standing)
+                    self._save_best(results, standing)
                 write_json(self.output_dir / EVALUATION, table_as_json(results))
         except SignalError as stop:
             received = stop.args[0]
@@ -231,12 +234,13 @@ class TorchRLTrainer(RunState):
     def evaluate(self, evaluation: RunEvaluation) -> None:
         """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
         results = evaluation.periodic(self.receiver, self.counters)
-        if self.counters.becomes_best(results[0].standing(results)):
-            self._save_best(results)
+        standing = results[0].standing(results)
+        if self.counters.becomes_best(standing):
+            self._save_best(results, standing)
 
-    def _save_best(self, results: list[Row]) -> None:
-        table = table_as_json(results)
-        self.saved.checkpoints.save_best({**self._policy_state(), "evaluation": table})
+    def _save_best(self, results: list[Row], standing: Standing) -> None:
+        judged = {"evaluation": table_as_json(results), "standing": list(standing)}
+        self.saved.checkpoints.save_best({**self._policy_state(), **judged})
 
     def leave(self, interruption: Interruption) -> None:
         """Save and end the run; whoever started it says how to resume.

@@ -122,11 +122,11 @@ def test_the_best_policy_of_the_newest_checkpoint_outlives_a_better_one(tmp_path
     folder.save_best({"step": 30})
     folder.save_best({"step": 40})
     assert load(tmp_path / "best.pt")["step"] == 40
-    assert folder.restore_best(20)
+    assert folder.restore_best(20)["step"] == 10
     assert load(tmp_path / "best.pt")["step"] == 10
     folder.save_best({"step": 30})
     folder.save(40, {"step": 40}, wait=lambda: None)
-    assert folder.restore_best(40)
+    assert folder.restore_best(40)["step"] == 30
     assert load(tmp_path / "best.pt")["step"] == 30
     assert not folder.restore_best(5)
     assert not (tmp_path / "best.pt").exists()

@@ -268,6 +268,17 @@ def test_a_best_policy_of_a_discarded_future_is_dropped(tmp_path, finished):
         assert (resumed.counters.best_success >= 0.0) == best
 
 
+def test_a_longer_run_compares_with_the_policy_that_its_end_kept(tmp_path, finished):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    best = folder / "checkpoints" / "best.pt"
+    kept = [0.93, 0.004, 22.0]
+    checkpoint.save(best, {**checkpoint.load(best), "standing": kept})
+    resumed = trainer(folder)
+    resumed.resume(folder / "checkpoints" / "step_000000000600.pt")
+    counters = resumed.counters
+    assert [counters.kept_success, counters.kept_error, counters.kept_time_s] == kept
+
+
 def test_going_back_leaves_no_checkpoint_without_its_records(tmp_path, finished, monkeypatch):
     """A kill may come while the records of the discarded future are removed."""
     folder = shutil.copytree(finished, tmp_path / "run")

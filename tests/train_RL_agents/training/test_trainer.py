@@ -117,14 +117,32 @@ def test_the_best_evaluation_is_kept_or_the_last_one_as_good(final, kept, tmp_pa
     results = iter((Standing(0.5), Standing(0.9), Standing(0.3), Standing(final)))
     monkeypatch.setattr(StageResult, "standing", staticmethod(lambda _: next(results)))
     run = trainer(tmp_path, "evaluation.interval_steps=200")
-    rows = []
-    run.train(lambda table, _: rows.extend(table))
+    run.train()
     assert list(results) == []
     best = checkpoint.load(tmp_path / "checkpoints" / "best.pt")
     assert best["step"] == kept
     tabulated = json.loads((tmp_path / "evaluation.json").read_text())
     assert (best["evaluation"] == tabulated) == (kept == 600)
     assert run.counters.best_success == 0.9
+
+
+def test_the_end_is_compared_in_the_stages_of_the_periodic_evaluation(tmp_path, monkeypatch):
+    stages = []
+    whole = StageResult.standing
+    monkeypatch.setattr(
+        StageResult,
+        "standing",
+        staticmethod(lambda rows: stages.append([r.stage.robots for r in rows]) or whole(rows)),
+    )
+    run = trainer(
+        tmp_path,
+        "evaluation.stages=[[1,0,0,30],[2,0,0,30]]",
+        "evaluation.episodes=[2,0]",
+        "evaluation.interval_steps=600",
+    )
+    run.train()
+    assert stages == [[1], [1]]
+    assert len(json.loads((tmp_path / "evaluation.json").read_text())["stages"]) == 2
 
 
 def test_non_finite_loss_stops_with_quantity_step_and_dump(tmp_path):
