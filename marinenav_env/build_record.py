@@ -63,7 +63,7 @@ def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
         )
     if sources.is_dir() and record.get("sources") != digest_of(sources):
         raise ImportError(
-            f"{libraries[0]} is built from other sources than those in {sources}: remove it and"
-            f" {REMEDY}"
+            f"no record says that {libraries[0]} is built from the sources in {sources} as they"
+            f" are: remove it and {REMEDY}"
         )
     return libraries[0]

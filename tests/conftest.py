@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from marinenav_env.build_record import BUILD_RECORD, read_record
 from tests.preloaded import preloaded, waiting_process
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,8 +115,7 @@ def pytest_collection_finish() -> None:
 
 def available_devices() -> list[str]:
     """Devices that the built operators and this machine have."""
-    build_info = ROOT / "marinenav_env" / "_build_info.json"
-    built = build_info.exists() and json.loads(build_info.read_text())["cuda"]
+    built = read_record(ROOT / "marinenav_env" / BUILD_RECORD).get("cuda")
     return ["cpu", "cuda"] if built and torch.cuda.is_available() else ["cpu"]
 
 

@@ -18,8 +18,7 @@ ROBOT_COLOURS = (
     "#6B0F2A",
     "#C77DFF",
 )
-"""Colours of robots in order, of twelve; the first ones differ most. Each is also told apart by the
-number at its start."""
+"""Colours of robots in order. The number at its start tells a robot apart, too."""
 
 WATER, TEXT_INK, GRID = "#F3F8FB", "#22313A", "#D5E1E8"
 CURRENT_INK, VORTEX_INK = "#7FAECB", "#2F6E97"

@@ -438,6 +438,14 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("missed / coming", "missed"),
         ("> self.logged_step // interval", ">= self.logged_step // interval"),
     ),
+    ("train_RL_agents/training/counters.py", ("train_RL_agents/training/test_counters.py",)): (
+        ("- 2.0 * error", "- 0.0 * error"),
+        ("math.hypot(self.kept_error, standing.error)", "standing.error"),
+    ),
+    ("marinenav_env/build_record.py", ("marinenav_env/test_build_record.py",)): (
+        ("{path.relative_to(sources).as_posix()} ", ""),
+        ("or not path.is_file()", ""),
+    ),
     ("train_RL_agents/policies/start.py", ("train_RL_agents/policies/test_start.py",)): (
         ("whole=start.whole", "whole=True"),
         ("value != own[key]", "False"),
