@@ -45,6 +45,7 @@ class ShieldedPolicy:
         env: of the vessel that acts.
         config: of the shield.
         discrete: whether the policy gives action indices.
+        frames: decisions that the policy observes.
         device: where it acts.
     """
 
@@ -57,10 +58,12 @@ class ShieldedPolicy:
         config: ShieldConfig,
         *,
         discrete: bool,
+        frames: int = 1,
         device: torch.device | str = "cpu",
     ) -> None:
         self.config = config
-        self.shield = Shield(Acting(act), env, config, discrete=discrete).to(device)
+        guard = Shield(Acting(act), env, config, discrete=discrete, frames=frames)
+        self.shield = guard.to(device)
         self._counts = torch.zeros(len(COUNTS), dtype=torch.int64, device=device)
 
     @torch.no_grad()
@@ -117,14 +120,21 @@ def shield_agent(
         act: how the agent acts, such as its own `act`.
 
     Raises:
-        ConfigError: the agent observes several decisions, which the shield does not predict; it is
-            of another task; its vessels can look as small as a buoy; or it is an export with a
+        ConfigError: the agent is of another task; its vessels can look as small as a buoy; buoys
+            are to be hidden from it and it observes several decisions; or it is an export with a
             shield inside.
     """
     if has_shield_inside(agent):
         raise ConfigError("shield is given: the policy has one inside already, leave it out")
     env = check_guarded(config)
-    return ShieldedPolicy(act, env, shield, discrete=agent.discrete, device=agent.device)
+    return ShieldedPolicy(
+        act,
+        env,
+        shield,
+        discrete=agent.discrete,
+        frames=config.stack_k,
+        device=agent.device,
+    )
 
 
 def check_guarded(config: TrainConfig, where: str = "") -> EnvConfig:
@@ -135,13 +145,8 @@ def check_guarded(config: TrainConfig, where: str = "") -> EnvConfig:
         where: begins an error's text.
 
     Raises:
-        ConfigError: it observes several decisions, is of another task, or its vessels can look as
-            small as a buoy.
+        ConfigError: it is of another task, or its vessels can look as small as a buoy.
     """
-    if config.stack_k > 1:
-        raise ConfigError(
-            f"stack_k is {config.stack_k}: the shield takes policies that observe one decision"
-        )
     if not isinstance(config.env, EnvConfig):
         raise ConfigError(f"task is {config.task!r}: the shield knows the vessels of 'marine' only")
     vessel, buoy = config.env.vessel, config.env.scenario.buoy_radius_max

@@ -6,22 +6,26 @@ from torch import Tensor, nn
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.kernel.plans import Plans, Sight, packed_params, plan_actions, plan_and_observe
+from train_RL_agents.policies.shield.frames import decisions_of, for_plans, joined
 
 
 class CoreRollout(nn.Module):
     """Looks ahead with the core; `TorchRollout` does the same where there is no core.
 
     Args:
-        policy: module from an observation of one frame `[..., 7]`, `[..., K, 5]`, `[..., K]` to
-            actions `[...]` int64 (discrete) or `[..., 2]`.
+        policy: module from an observation of F decisions, `[..., 7*F]`, `[..., K*F, 5]`,
+            `[..., K*F]`, to actions `[...]` int64 (discrete) or `[..., 2]`.
         env: of the vessels.
         discrete: whether the policy gives action indices.
         closer: by how much the policy sees objects closer, m.
+        frames: decisions that the policy observes, F.
     """
 
-    def __init__(self, policy: nn.Module, env: EnvConfig, *, discrete: bool, closer: float) -> None:
+    def __init__(
+        self, policy: nn.Module, env: EnvConfig, *, discrete: bool, closer: float, frames: int
+    ) -> None:
         super().__init__()
-        self.policy, self.discrete, self.closer = policy, discrete, closer
+        self.policy, self.discrete, self.closer, self.frames = policy, discrete, closer, frames
         self.params = packed_params(env)
 
     def seen(self, sight: Sight, shown: Tensor) -> Sight:
@@ -34,15 +38,23 @@ class CoreRollout(nn.Module):
         return ego[0], objects[0], mask[0]
 
     def roll(
-        self, sight: Sight, shown: Tensor, held: Tensor, hold: int, decisions: int
+        self,
+        sight: Sight,
+        shown: Tensor,
+        before: Sight,
+        held: Tensor,
+        hold: int,
+        decisions: int,
     ) -> tuple[Tensor, Tensor]:
         """Look ahead along P plans: an action held, then the policy.
 
         A vessel that has arrived at its goal is gone, so nothing is counted after that.
 
         Args:
-            sight: what N vessels observe.
+            sight: what N vessels observe now.
             shown: `[N, K]` bool, the objects that the policy sees.
+            before: what the policy remembers at its next decision: the newest F - 1, this one
+                first.
             held: actions `[P, N, A]`, A = 1 for indices.
             hold: decisions for which they are held.
             decisions: length of the plans.
@@ -53,8 +65,9 @@ class CoreRollout(nn.Module):
         """
         held = held[..., 0] if self.discrete else held
         plans, action, first = Plans.like(sight, held.shape[0]), self._given(held, sight), 0
-        for step in range(hold, decisions):
-            seen = plan_and_observe(
+        before = for_plans(before, held.shape[0])
+        for step in range(max(1, hold + 1 - self.frames), decisions):
+            now = plan_and_observe(
                 self.params,
                 sight,
                 action,
@@ -64,7 +77,10 @@ class CoreRollout(nn.Module):
                 first=first,
                 decisions=step - first,
             )
-            action, first = self._given(self.policy(seen), sight), step
+            seen, first = joined(now, before, self.frames), step
+            before = decisions_of(seen, 0, self.frames - 1, self.frames)
+            if step >= hold:
+                action = self._given(self.policy(seen), sight)
         plan_actions(self.params, sight, action, plans, first=first, decisions=decisions - first)
         return plans.clearance, plans.remaining
 

@@ -160,18 +160,19 @@ def shielded_network(
     Raises:
         ConfigError: the shield cannot guard the policy.
     """
-    agent, env = policy.agent, check_guarded(policy.config)
+    agent, env, frames = policy.agent, check_guarded(policy.config), policy.config.stack_k
     values, others = agent.action_values(), list(agent.actor_inputs().values())
     module: nn.Module
     if agent.stochastic:
         acting = MeanAction(network)
-        guard = Shield(acting, env, config, discrete=False, rollout=rollout)
+        guard = Shield(acting, env, config, discrete=False, frames=frames, rollout=rollout)
         module = ShieldedGaussian(guard, network)
     elif values is None:
-        module = ShieldedActor(Shield(network, env, config, discrete=False, rollout=rollout))
+        guard = Shield(network, env, config, discrete=False, frames=frames, rollout=rollout)
+        module = ShieldedActor(guard)
     else:
         best = BestAt(network, values, others[0]) if others else Best(network, values)
-        shield = Shield(best, env, config, discrete=True, rollout=rollout)
+        guard = Shield(best, env, config, discrete=True, frames=frames, rollout=rollout)
         kind = ShieldedQuantiles if others else ShieldedValues
-        module = kind(shield, network, values, values.axis)
+        module = kind(guard, network, values, values.axis)
     return module.to(next(network.parameters()).dtype).eval().requires_grad_(False)

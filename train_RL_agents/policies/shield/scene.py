@@ -104,15 +104,20 @@ def observe(
     x, y = to_body(at[0] - motion.x.unsqueeze(-1), at[1] - motion.y.unsqueeze(-1), cos, sin)
     vx, vy = to_body(scene.velocity[0], scene.velocity[1], cos, sin)
     distance = length(x, y)  # [P, N, K]
-    nearness = (1.0 - closer / distance.clamp(min=1e-3)).clamp(min=0.0)
+    near = nearness(distance, closer)
     radius = scene.seen_radius.expand_as(x)
-    objects = torch.stack((x * nearness, y * nearness, vx, vy, radius), -1)  # [P, N, K, 5]
+    objects = torch.stack((x * near, y * near, vx, vy, radius), -1)  # [P, N, K, 5]
     mask = shown.to(x.dtype).expand_as(x)
     far = torch.where(shown, distance - radius, torch.full_like(distance, math.inf))
     order = far.argsort(-1)
     mask = mask.gather(-1, order)
     objects = objects.gather(-2, order.unsqueeze(-1).expand(-1, -1, -1, 5)) * mask.unsqueeze(-1)
     return torch.stack(own, -1), objects, mask
+
+
+def nearness(distance: Tensor, closer: float) -> Tensor:
+    """Return the share of a distance [m] at which what seems closer by `closer` is seen."""
+    return (1.0 - closer / distance.clamp(min=1e-3)).clamp(min=0.0)
 
 
 def length(x: Tensor, y: Tensor) -> Tensor:

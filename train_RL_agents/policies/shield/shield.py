@@ -13,9 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.fields import require
 from marinenav_env.vessels import VesselConfig
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
+from train_RL_agents.policies.shield.frames import decisions_of, joined
+from train_RL_agents.policies.shield.scene import length, nearness
 from train_RL_agents.policies.shield.torch_rollout import TorchRollout
 
 
@@ -39,14 +42,16 @@ class Looked(NamedTuple):
     """What N vessels observe.
 
     Attributes:
-        sight: the observation `[N, ...]`.
-        shown: `[N, K]` bool, the objects that the policy sees.
-        seen: what it sees `[N, ...]`.
+        sight: the present decision of the observation `[N, ...]`.
+        shown: `[N, K]` bool, the objects that the policy sees now.
+        seen: what it sees `[N, ...]`, of F decisions.
+        before: what of it the policy remembers at its next decision: the newest F - 1.
     """
 
     sight: tuple[Tensor, Tensor, Tensor]
     shown: Tensor
     seen: tuple[Tensor, Tensor, Tensor]
+    before: tuple[Tensor, Tensor, Tensor]
 
 
 class Shield(nn.Module):
@@ -55,12 +60,16 @@ class Shield(nn.Module):
     It can be scripted with a `TorchRollout` if the policy can.
 
     Args:
-        policy: module from an observation of one frame, `[..., 7]`, `[..., K, 5]`, `[..., K]`, to
-            actions `[...]` int64 (discrete) or `[..., 2]`.
+        policy: module from an observation of F decisions, `[..., 7*F]`, `[..., K*F, 5]`,
+            `[..., K*F]`, to actions `[...]` int64 (discrete) or `[..., 2]`.
         env: gives the vessel, the goal's distance and the largest buoy.
         config: how it looks ahead.
         discrete: whether the policy gives action indices.
+        frames: decisions that the policy observes, F.
         rollout: `CoreRollout`, or `TorchRollout` to be scripted.
+
+    Raises:
+        ConfigError: buoys are to be hidden from a policy that observes several decisions.
     """
 
     candidates: Tensor
@@ -73,10 +82,18 @@ class Shield(nn.Module):
         config: ShieldConfig,
         *,
         discrete: bool,
+        frames: int = 1,
         rollout: type[CoreRollout | TorchRollout] = CoreRollout,
     ) -> None:
         super().__init__()
-        self.discrete = discrete
+        require(
+            frames == 1 or config.hidden_buoy_m is None,
+            "hidden_buoy_m",
+            config.hidden_buoy_m,
+            f"leave it out: of the {frames} decisions that the policy observes (stack_k) the "
+            "earlier ones do not say which buoy is which",
+        )
+        self.discrete, self.frames = discrete, frames
         self.decision_s = env.vessel.dt * env.vessel.substeps
         self.goal_distance = env.reward.goal_distance
         self.buoy_radius = env.scenario.buoy_radius_max
@@ -87,7 +104,7 @@ class Shield(nn.Module):
         self.horizon = self._decisions(config.horizon_s)
         self.hold = self._decisions(config.hold_s)
         self.hidden_horizon = self._decisions(config.hidden_horizon_s)
-        self.ahead = rollout(policy, env, discrete=discrete, closer=config.closer_m)
+        self.ahead = rollout(policy, env, discrete=discrete, closer=config.closer_m, frames=frames)
         held = candidates(env.vessel, discrete=discrete)
         self.register_buffer("candidates", held, persistent=False)
         # In the order of `candidates`: more thrust on the right turns to port.
@@ -98,7 +115,7 @@ class Shield(nn.Module):
         return math.ceil(seconds / self.decision_s - 1e-9)
 
     def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Guarded:
-        """Decide, for any leading dimensions of an observation of one frame."""
+        """Decide, for any leading dimensions of an observation."""
         looked = self.look(observation)
         proposed = self.ahead.policy(looked.seen)  # [N] or [N, A]
         guarded = self.guard(looked, proposed)
@@ -114,22 +131,34 @@ class Shield(nn.Module):
     def look(self, observation: tuple[Tensor, Tensor, Tensor]) -> Looked:
         """Return what N vessels observe, and what of it the policy is to see."""
         ego, objects, mask = observation
-        sight = (
+        seen = (
             ego.reshape(-1, ego.shape[-1]).contiguous(),
             objects.reshape(-1, objects.shape[-2], objects.shape[-1]).contiguous(),
             mask.reshape(-1, mask.shape[-1]).contiguous(),
         )
+        ego, objects, mask = decisions_of(seen, 0, 1, self.frames)
+        sight = (ego.contiguous(), objects.contiguous(), mask.contiguous())
         shown = self.shown(sight)
-        seen = sight
         if self.hides or self.closer > 0.0:
-            seen = self.ahead.seen(sight, shown)
-        return Looked(sight, shown, seen)
+            earlier = decisions_of(seen, 1, self.frames, self.frames)
+            seen = joined(self.ahead.seen(sight, shown), self.nearer(earlier), self.frames)
+        before = decisions_of(seen, 0, self.frames - 1, self.frames)
+        return Looked(sight, shown, seen, before)
+
+    def nearer(self, earlier: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return earlier decisions as the policy is to see them."""
+        ego, objects, mask = earlier
+        place = objects[..., :2]
+        factor = nearness(length(place[..., 0], place[..., 1]), self.closer)
+        return ego, torch.cat((place * factor.unsqueeze(-1), objects[..., 2:]), -1), mask
 
     def guard(self, looked: Looked, proposed: Tensor) -> Guarded:
         """Decide about proposed actions `[N]` or `[N, A]`."""
-        sight, shown, _ = looked
+        sight, shown, _, before = looked
         own_action = proposed.reshape(sight[0].shape[0], -1)  # [N, A], A = 1 for indices
-        clear, remaining = self.ahead.roll(sight, shown, own_action.unsqueeze(0), 1, self.horizon)
+        clear, remaining = self.ahead.roll(
+            sight, shown, before, own_action.unsqueeze(0), 1, self.horizon
+        )
         predicted = clear.amin(-1)  # [1, N]
         nearest = clear[0].argmin(-1, keepdim=True)
         from_vessel = sight[1][..., 4].gather(1, nearest) > self.buoy_radius  # [N, 1]
@@ -137,6 +166,7 @@ class Shield(nn.Module):
         action, clearance = self.best(
             select_rows(sight, rows),
             shown.index_select(0, rows),
+            select_rows(before, rows),
             own_action.index_select(0, rows).unsqueeze(0),
             predicted.index_select(1, rows),
             remaining.index_select(1, rows),
@@ -158,7 +188,8 @@ class Shield(nn.Module):
         shown = present & (sight[1][..., 4] > self.buoy_radius)
         action = self.ahead.policy(self.ahead.seen(sight, shown))
         held = action.reshape(1, sight[0].shape[0], -1)
-        clear, _ = self.ahead.roll(sight, shown, held, 1, self.hidden_horizon)
+        nothing = decisions_of(sight, 0, 0, 1)
+        clear, _ = self.ahead.roll(sight, shown, nothing, held, 1, self.hidden_horizon)
         return shown | (present & (clear[0] < self.hidden_buoy))
 
     def planned_rows(self, predicted: Tensor) -> Tensor:
@@ -172,6 +203,7 @@ class Shield(nn.Module):
         self,
         sight: tuple[Tensor, Tensor, Tensor],
         shown: Tensor,
+        before: tuple[Tensor, Tensor, Tensor],
         own_action: Tensor,
         predicted: Tensor,
         remaining: Tensor,
@@ -186,6 +218,7 @@ class Shield(nn.Module):
         Args:
             sight: what N vessels observe.
             shown: `[N, K]`, what the policy sees.
+            before: what it remembers, as in `Looked`.
             own_action: `[1, N, A]`.
             predicted: least clearance `[1, N]` of its plan.
             remaining: distance `[1, N]` to the goal after its plan.
@@ -196,7 +229,7 @@ class Shield(nn.Module):
         """
         vessels = sight[0].shape[0]
         held = self.candidates.to(own_action.dtype).unsqueeze(1).expand(-1, vessels, -1)
-        clear, rest = self.ahead.roll(sight, shown, held, self.hold, self.horizon)
+        clear, rest = self.ahead.roll(sight, shown, before, held, self.hold, self.horizon)
         actions = torch.cat((own_action, held))  # [P, N, A]
         clearance = torch.cat((predicted, clear.amin(-1)))  # [P, N]
         to_port = self.to_port.unsqueeze(1) & from_vessel.t()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from marinenav_env.config import EnvConfig
+from train_RL_agents.policies.shield.frames import decisions_of, for_plans, joined
 from train_RL_agents.policies.shield.scene import (
     Scene,
     clearances,
@@ -26,10 +27,12 @@ class TorchRollout(nn.Module):
     rates: Tensor
     times: Tensor
 
-    def __init__(self, policy: nn.Module, env: EnvConfig, *, discrete: bool, closer: float) -> None:
+    def __init__(
+        self, policy: nn.Module, env: EnvConfig, *, discrete: bool, closer: float, frames: int
+    ) -> None:
         super().__init__()
         vessel = env.vessel
-        self.policy, self.discrete, self.closer = policy, discrete, closer
+        self.policy, self.discrete, self.closer, self.frames = policy, discrete, closer, frames
         self.model = VesselModel(vessel)
         self.own_radius, self.largest_rate = vessel.radius, vessel.max_thrust_rate
         self.buoy_radius = env.scenario.buoy_radius_max
@@ -52,6 +55,7 @@ class TorchRollout(nn.Module):
         self,
         sight: tuple[Tensor, Tensor, Tensor],
         shown: Tensor,
+        before: tuple[Tensor, Tensor, Tensor],
         held: Tensor,
         hold: int,
         decisions: int,
@@ -65,11 +69,16 @@ class TorchRollout(nn.Module):
         arrived = remaining <= self.goal_distance
         shape = [held.shape[0], ego.shape[0], scene.radius.shape[-1]]
         clearance = torch.full(shape, math.inf, dtype=ego.dtype, device=ego.device)
+        before = for_plans(before, held.shape[0])
         for step in range(decisions):
             seconds = step * self.model.decision_s
-            if step >= hold:
-                action = self.policy(observe(scene, shown, motion, seconds, self.closer))
-                rates = self.rates_of(action.reshape(held.shape[0], ego.shape[0], -1))
+            if step >= max(1, hold + 1 - self.frames):
+                now = observe(scene, shown, motion, seconds, self.closer)
+                seen = joined(now, before, self.frames)
+                before = decisions_of(seen, 0, self.frames - 1, self.frames)
+                if step >= hold:
+                    action = self.policy(seen)
+                    rates = self.rates_of(action.reshape(held.shape[0], ego.shape[0], -1))
             motion, path = self.model.decide(motion, rates)
             times = (self.times + seconds).to(ego.dtype)
             least = torch.minimum(clearance, clearances(scene, path[1:], times, self.own_radius))

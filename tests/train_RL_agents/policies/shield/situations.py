@@ -39,8 +39,8 @@ def seen(*objects, goal=(30.0, 0.0), dtype=torch.float64):
     return Observation(ego, rows, mask)
 
 
-def random_situations(count, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(4)
+def random_situations(count, dtype=torch.float64, seed=4):
+    generator = torch.Generator().manual_seed(seed)
 
     def uniform(*shape, low, high):
         return low + (high - low) * torch.rand(*shape, generator=generator, dtype=dtype)
@@ -62,7 +62,13 @@ def random_situations(count, dtype=torch.float64):
     return Observation(ego, objects, torch.ones(count, 5, dtype=dtype))
 
 
-def shield(policy=(0.0, 0.0), **settings):
+def remembered(now, *earlier):
+    """Return the observation of a decision and of those before it, newest first."""
+    ego, objects, mask = zip(now, *earlier, strict=True)
+    return Observation(torch.cat(ego, -1), torch.cat(objects, -2), torch.cat(mask, -1))
+
+
+def shield(policy=(0.0, 0.0), frames=1, **settings):
     policy = policy if isinstance(policy, nn.Module) else Constant(policy)
     discrete = not policy.action.is_floating_point()
-    return Shield(policy, ENV, ShieldConfig(**settings), discrete=discrete)
+    return Shield(policy, ENV, ShieldConfig(**settings), discrete=discrete, frames=frames)

@@ -125,7 +125,7 @@ def test_commands_refuse_such_a_scenario(tmp_path, refused, command):
     refused(command, [*before, *policy, "--episodes", "1", "--shield"], "scenario 'odd'")
 
 
-def test_policies_with_a_memory_are_refused(tmp_path):
+def test_buoys_cannot_be_hidden_from_a_policy_with_a_memory(tmp_path):
     agent, config = load_policy(save_policy(tmp_path / "policy.pt", "DQN", stack_k=2))
-    with pytest.raises(ConfigError, match="stack_k"):
-        shield_agent(agent, config, ShieldConfig(), agent.act)
+    with pytest.raises(ConfigError, match=r"hidden_buoy_m is 0\.7: leave it out: .*stack_k"):
+        shield_agent(agent, config, ShieldConfig(hidden_buoy_m=0.7), agent.act)

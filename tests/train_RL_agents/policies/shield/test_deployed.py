@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from marinenav_env.envs.observation import Observation
-from tests.train_RL_agents.policies.shield.situations import random_situations
+from tests.train_RL_agents.policies.shield.situations import random_situations, remembered
 from tests.train_RL_agents.policy_samples import OUTPUTS, export_policy, save_policy, table_of
 from train_RL_agents import evaluate, export
 from train_RL_agents.agents.shield_settings import ShieldConfig
@@ -63,6 +63,20 @@ def test_the_file_acts_as_the_shielded_policy(name, tmp_path, capsys):
     assert torch.equal(shielded[~changed], plain[~changed])
     differ = (shielded != plain).flatten(1).any(-1)
     assert torch.equal(differ, changed)
+
+
+@torch.no_grad()
+def test_the_file_of_a_policy_with_a_memory_acts_as_the_shielded_policy(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "DDPG", stack_k=2)
+    loaded = read_policy(exported(path, "margin_m=0.5", "closer_m=0.2"))
+    agent, config = load_policy(path)
+    agent.double()
+    settings = ShieldConfig(margin_m=0.5, closer_m=0.2)
+    guarded = shield_agent(agent, config, settings, agent.act)
+    observation = remembered(random_situations(200), random_situations(200, seed=5))
+    found, expected = loaded.agent.act(observation), guarded(observation)
+    torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-9)
+    assert guarded.report()["changed"] > 0.05
 
 
 @torch.no_grad()
@@ -123,7 +137,7 @@ def test_what_cannot_be_exported(tmp_path, refused):
     save_policy(path, "DQN")
     refused(export.main, [*scripted, "margin=1"], "margin")
     save_policy(path, "DQN", stack_k=2)
-    refused(export.main, scripted, "stack_k")
+    refused(export.main, [*scripted, "hidden_buoy_m=0.7"], "hidden_buoy_m is 0.7: leave it out")
     save_policy(path, "DQN")
     onnx = ["--checkpoint", str(path), "--format", "onnx", "--shield", "planned_share=0.5"]
     refused(export.main, onnx, "planned_share is 0.5: in such a file as many vessels would be")

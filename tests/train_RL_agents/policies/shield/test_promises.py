@@ -13,6 +13,7 @@ from torch import nn
 from marinenav_env.config import EnvConfig
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
+from train_RL_agents.policies.shield.frames import decisions_of
 from train_RL_agents.policies.shield.shield import Shield
 
 SITUATIONS, BATCH = 1_000_000, 20_000
@@ -53,15 +54,16 @@ def situations(generator):
 def test_a_million_situations():
     env, policy = EnvConfig(), Restless()
     shield = Shield(policy, env, ShieldConfig(margin_m=MARGIN), discrete=False)
-    rollout = CoreRollout(policy, env, discrete=False, closer=0.0)
+    rollout = CoreRollout(policy, env, discrete=False, closer=0.0, frames=1)
     tried = torch.tensor(list(itertools.product((-1.0, 0.0, 1.0), repeat=2)))
     held = tried.unsqueeze(1).expand(-1, BATCH, -1)
     generator, seen = torch.Generator().manual_seed(0), torch.zeros(4, dtype=torch.int64)
     for _ in range(SITUATIONS // BATCH):
         sight = situations(generator)
         guarded, shown = shield(sight), sight[2] > 0.5
-        own, _ = rollout.roll(sight, shown, policy(sight).unsqueeze(0), 1, 4)
-        others, _ = rollout.roll(sight, shown, held, 2, 4)
+        nothing = decisions_of(sight, 0, 0, 1)
+        own, _ = rollout.roll(sight, shown, nothing, policy(sight).unsqueeze(0), 1, 4)
+        others, _ = rollout.roll(sight, shown, nothing, held, 2, 4)
         clear = torch.cat((own, others)).amin(-1)  # [10, N]
         actions = torch.cat((policy(sight).unsqueeze(0), held))
         index = (guarded.action == actions).all(-1)  # which plans begin with the action taken

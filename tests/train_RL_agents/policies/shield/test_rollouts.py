@@ -3,18 +3,25 @@
 import pytest
 import torch
 
-from tests.train_RL_agents.policies.shield.situations import ENV, Constant, random_situations
+from tests.train_RL_agents.policies.shield.situations import (
+    ENV,
+    Constant,
+    random_situations,
+    remembered,
+)
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.interface import acting_network
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
+from train_RL_agents.policies.shield.frames import decisions_of
 from train_RL_agents.policies.shield.shield import Shield
 from train_RL_agents.policies.shield.torch_rollout import TorchRollout
 
 
+@pytest.mark.parametrize("frames", [1, 2, 4])
 @pytest.mark.parametrize("action", [(0.3, -0.2), 7])
-def test_scripted_plans_are_the_cores(action):
+def test_scripted_plans_are_the_cores(action, frames):
     """Different actions held in every plan, then the policy, which sees all but one object."""
     policy, discrete = Constant(action), isinstance(action, int)
     sight = tuple(random_situations(200))
@@ -25,25 +32,32 @@ def test_scripted_plans_are_the_cores(action):
     shown = sight[2] > 0.5
     shown[:, 2] = False
     kinds = [
-        kind(policy, ENV, discrete=discrete, closer=0.3) for kind in (CoreRollout, TorchRollout)
+        kind(policy, ENV, discrete=discrete, closer=0.3, frames=frames)
+        for kind in (CoreRollout, TorchRollout)
     ]
-    found, expected = (kind.roll(sight, shown, held, 2, 4) for kind in kinds)
+    past = remembered(*(random_situations(200, seed=seed) for seed in range(4)))
+    before = decisions_of(past, 0, frames - 1, 4)
+    found, expected = (kind.roll(sight, shown, before, held, 2, 4) for kind in kinds)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
     assert (found[1] == 0.0).any()
     seen = policy.seen
+    assert [part.shape[-1] for part in seen[0]] == [7 * frames, 5, 5 * frames]
     for ours, theirs in ((seen[0], seen[2]), (seen[1], seen[3])):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
     now, torch_now = (kind.seen(sight, shown) for kind in kinds)
     torch.testing.assert_close(now, torch_now, rtol=1e-9, atol=1e-9)
 
 
-def test_a_scripted_shield_decides_alike(tmp_path):
-    agent, config = load_policy(save_policy(tmp_path / "policy.pt", "AC-IQN"))
-    settings = ShieldConfig(closer_m=0.5, hidden_buoy_m=0.7, planned_share=0.5)
+@pytest.mark.parametrize(("frames", "hidden"), [(1, 0.7), (3, None)])
+def test_a_scripted_shield_decides_alike(tmp_path, frames, hidden):
+    agent, config = load_policy(save_policy(tmp_path / "policy.pt", "AC-IQN", stack_k=frames))
+    settings = ShieldConfig(closer_m=0.5, hidden_buoy_m=hidden, planned_share=0.5)
     network = acting_network(agent, torch.float64)
-    guard = Shield(network, config.env, settings, discrete=False)
-    copy = Shield(network, config.env, settings, discrete=False, rollout=TorchRollout)
-    observation = tuple(random_situations(64))
+    options = {"discrete": False, "frames": frames}
+    guard = Shield(network, config.env, settings, **options)
+    copy = Shield(network, config.env, settings, **options, rollout=TorchRollout)
+    situations = (random_situations(64, seed=seed) for seed in range(frames))
+    observation = tuple(remembered(*situations))
     scripted = torch.jit.script(copy)(observation)
     for found, expected in zip(scripted, guard(observation), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
