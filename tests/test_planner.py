@@ -141,6 +141,36 @@ def test_what_is_out_of_range_is_not_seen(tmp_path, tracks):
     assert (mask(20.9), mask(21.1), mask(5.0, count=7)) == (1, 0, 5)
 
 
+def test_it_remembers_on_the_way_to_a_goal(tmp_path, tracks, monkeypatch):
+    """Three decisions, of the first one all three; after another goal it begins anew."""
+    planner, agent = planner_of(tmp_path, "DDPG", stack_k=3)
+    called, rates = [], planner.rates
+
+    def kept(observation):
+        called.append(observation)
+        return rates(observation)
+
+    monkeypatch.setattr(planner, "rates", kept)
+
+    def decide(step, other_goal=None):
+        vessel, goal, contacts = on_the_chart(tracks, step, 0)
+        planner.thrusts(vessel, other_goal or goal, contacts, elapsed=0.5)
+
+    def assert_sees(*steps):
+        parts = [torch.cat([part[i, :1, 0] for i in steps], 1) for part in tracks.observation]
+        for found, expected in zip(called[-1], parts, strict=True):
+            torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-7)
+        action = agent.act(type(tracks.observation)(*parts))[0]
+        assert rates(called[-1]) == pytest.approx((1000.0 * action).tolist(), abs=1e-3)
+
+    for steps in ((0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 2, 1)):
+        decide(steps[0])
+        assert_sees(*steps)
+    decide(4, other_goal=(50.0, 50.0))
+    decide(5)
+    assert_sees(5, 5, 5)
+
+
 def test_late_decisions_and_the_goal(tmp_path, tracks):
     planner, _ = planner_of(tmp_path, "AC-IQN")
     vessel, goal, contacts = on_the_chart(tracks, 12, 0)
@@ -161,8 +191,6 @@ def test_what_it_refuses(tmp_path):
     exported.write_bytes(content)
     with pytest.raises(ValueError, match="is damaged"):
         example.Planner(exported)
-    with pytest.raises(ValueError, match="observes 2 decisions"):
-        planner_of(tmp_path, "DQN", stack_k=2)
 
 
 def test_no_thrust_follows_from_numbers_that_are_none(tmp_path):

@@ -54,11 +54,14 @@ class Contact:
 class Planner:
     """Acts for one vessel; the network is warm when it is made.
 
+    A policy that observes several decisions remembers those on the way to a goal: call it once a
+    decision, and it begins anew with another goal.
+
     Args:
         path: of a file that `export.py --format torchscript` wrote.
 
     Raises:
-        ValueError: the file is damaged, of another task, or observes several decisions.
+        ValueError: the file is damaged, or of another task.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -71,18 +74,18 @@ class Planner:
             raise ValueError(
                 f"{path} acts in the task {config['task']}: this planner observes as in marine"
             )
-        if config["stack_k"] != 1:
-            raise ValueError(
-                f"{path} observes {config['stack_k']} decisions: this planner keeps one"
-            )
+        self.frames: int = config["stack_k"]
+        self.goal: tuple[float, float] | None = None
+        self.past: list[tuple[Tensor, Tensor, Tensor]] = []
         self.range = config["env"]["perception"]["range"]
         self.goal_distance = config["env"]["reward"]["goal_distance"]
         self.limits = config["env"]["vessel"]
         self.decision_s = self.about["actions"]["decision_s"]
-        self.rows = self.about["inputs"][1]["shape"][1]
+        self.rows = self.about["inputs"][1]["shape"][1] // self.frames
         moored = Vessel(*[0.0] * 8)
         for _ in range(WARM_UP_CALLS):
-            self.rates(self.observe(moored, goal=(20.0, 0.0), contacts=()))
+            self.rates(self.remembering(self.observe(moored, (20.0, 0.0), contacts=())))
+        self.past = []
 
     def thrusts(
         self,
@@ -100,12 +103,14 @@ class Planner:
             ValueError: a number is not finite, or `elapsed` or a radius is negative.
         """
         check_numbers(vessel, goal, contacts, elapsed)
+        if goal != self.goal:
+            self.goal, self.past = goal, []
         ahead, aside = to_body(vessel.yaw, goal[0] - vessel.east, goal[1] - vessel.north)
         now = vessel.left_thrust, vessel.right_thrust
         if math.hypot(ahead, aside) <= self.goal_distance:
             rates = tuple(-thrust / self.decision_s for thrust in now)
         else:
-            rates = self.rates(self.observe(vessel, goal, contacts))
+            rates = self.rates(self.remembering(self.observe(vessel, goal, contacts)))
         largest, seconds = self.limits["max_thrust_rate"], min(elapsed, self.decision_s)
         low, high = self.limits["min_thrust"], self.limits["max_thrust"]
         left, right = (
@@ -117,7 +122,7 @@ class Planner:
     def observe(
         self, vessel: Vessel, goal: tuple[float, float], contacts: Sequence[Contact]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the observation `[1, 7]`, `[1, K, 5]`, `[1, K]`: x forward, y to starboard."""
+        """Return one decision's observation `[1, 7]`, `[1, K, 5]`, `[1, K]`: y to starboard."""
         yaw = vessel.yaw
         own = [
             *to_body(yaw, goal[0] - vessel.east, goal[1] - vessel.north),
@@ -138,6 +143,13 @@ class Planner:
             objects[0, : len(nearest)] = torch.tensor(nearest, dtype=torch.float64)
             mask[0, : len(nearest)] = 1.0
         return torch.tensor([own], dtype=torch.float64), objects, mask
+
+    def remembering(self, now: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return an observation with those before it, newest first; the first fills all places."""
+        past = self.past or [now] * (self.frames - 1)
+        self.past = [now, *past][: self.frames - 1]
+        ego, objects, mask = zip(now, *past, strict=True)
+        return torch.cat(ego, 1), torch.cat(objects, 1), torch.cat(mask, 1)
 
     @torch.no_grad()
     def rates(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[float, float]:

@@ -6,7 +6,8 @@
 // It checks the file's checksum before it loads it, calls the network until it is warm, and says on
 // stderr what it loaded.
 // A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
-// mask. It may go on: for a network that takes quantile fractions with 32 of them, else those in the
+// mask. To a policy that observes several decisions the lines before are the earlier ones; an empty
+// line begins anew, as a new goal asks. A line may go on: for a network that takes quantile fractions with 32 of them, else those in the
 // file are taken; for one that returns mean and spread with 2 standard normal numbers, else it acts
 // by the mean. A line of output is the action: a pair in (-1, 1), times max_thrust_rate, or an index.
 
@@ -19,6 +20,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sha256.h"
@@ -95,6 +97,14 @@ torch::Tensor numbers_of(const std::string& description, const std::string& key)
   return torch::tensor(values, torch::kFloat64);
 }
 
+/// The whole number under a key in the description inside the file.
+int64_t number_of(const std::string& description, const std::string& key) {
+  const auto start = "\"" + key + "\": ";
+  const auto place = description.find(start);
+  if (place == std::string::npos) throw std::runtime_error("it does not say its " + key);
+  return std::stoll(description.substr(place + start.size()));
+}
+
 int64_t best(const torch::Tensor& values) { return values.argmax(-1).item<int64_t>(); }
 
 void print_pair(const torch::Tensor& action) {
@@ -105,31 +115,57 @@ bool takes_fractions(const torch::jit::Module& model) {
   return model.get_method("forward").num_inputs() == 3;  // with `self`
 }
 
+/// The decisions that a policy observes, newest first.
+class Memory {
+ public:
+  explicit Memory(int64_t frames) : frames_(frames) {}
+
+  void forget() { parts_.clear(); }
+
+  /// The observation at the front of the numbers, and those before it: a first one fills all places.
+  torch::jit::IValue observe(Numbers& numbers) {
+    const std::vector<torch::Tensor> now{numbers.take({1, kSelf}),
+                                         numbers.take({1, kObjects, kFeatures}),
+                                         numbers.take({1, kObjects})};
+    if (parts_.empty())
+      for (const auto& part : now) parts_.emplace_back(frames_, part);
+    std::vector<torch::jit::IValue> seen;
+    for (size_t i = 0; i < now.size(); ++i) {
+      parts_[i].insert(parts_[i].begin(), now[i]);
+      parts_[i].pop_back();
+      seen.emplace_back(torch::cat(parts_[i], 1));
+    }
+    return c10::ivalue::Tuple::create(std::move(seen));
+  }
+
+ private:
+  int64_t frames_;
+  std::vector<std::vector<torch::Tensor>> parts_;
+};
+
 /// Calls the network for an observation at the front of the numbers.
-torch::jit::IValue call(torch::jit::Module& model, const std::string& description,
+torch::jit::IValue call(torch::jit::Module& model, const std::string& description, Memory& memory,
                         Numbers& numbers) {
-  const auto self = numbers.take({1, kSelf});
-  const auto objects = numbers.take({1, kObjects, kFeatures});
-  const auto mask = numbers.take({1, kObjects});
-  std::vector<torch::jit::IValue> arguments{
-      c10::ivalue::Tuple::create({self, objects, mask})};
+  std::vector<torch::jit::IValue> arguments{memory.observe(numbers)};
   if (takes_fractions(model))
     arguments.emplace_back(numbers.all_taken() ? numbers_of(description, "acting").unsqueeze(0)
                                                : numbers.take({1, kTaus}));
   return model.forward(arguments);
 }
 
-void warm_up(torch::jit::Module& model, const std::string& description) {
+void warm_up(torch::jit::Module& model, const std::string& description, Memory& memory) {
   std::string line = "20";  // a goal ahead, at rest, nothing in sight
   for (int64_t i = 1; i < kSelf + kObjects * (kFeatures + 1); ++i) line += " 0";
   for (int i = 0; i < kWarmUpCalls; ++i) {
     Numbers numbers(line);
-    call(model, description, numbers);
+    call(model, description, memory, numbers);
   }
+  memory.forget();
 }
 
-void plan(torch::jit::Module& model, const std::string& description, Numbers numbers) {
-  const auto answer = call(model, description, numbers);
+void plan(torch::jit::Module& model, const std::string& description, Memory& memory,
+          Numbers numbers) {
+  const auto answer = call(model, description, memory, numbers);
   if (answer.isTuple()) {
     const auto parts = answer.toTuple()->elements();
     auto z = parts[0].toTensor();
@@ -169,9 +205,15 @@ int main(int count, char** arguments) {
     const auto task = text_of(description, "task");
     if (task != "marine" && task != "unknown")
       throw std::runtime_error("it acts in the task " + task + ": this planner observes as in marine");
-    warm_up(model, description);
+    Memory memory(number_of(description, "stack_k"));
+    warm_up(model, description, memory);
     std::cout.precision(17);
-    for (std::string line; std::getline(std::cin, line);) plan(model, description, Numbers(line));
+    for (std::string line; std::getline(std::cin, line);) {
+      if (line.find_first_not_of(" \t\r") == std::string::npos)
+        memory.forget();
+      else
+        plan(model, description, memory, Numbers(line));
+    }
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';
     return 1;

@@ -47,10 +47,23 @@ def run(program: Path, model: Path, lines: str) -> subprocess.CompletedProcess:
     )
 
 
-def planned(program: Path, model: Path, inputs: list[torch.Tensor]) -> torch.Tensor:
-    """Return the actions that the planner prints for rows of these inputs, float64."""
+def lines_of(inputs: list[torch.Tensor]) -> list[str]:
     table = torch.cat([part.flatten(1) for part in inputs], dim=1)
-    lines = "\n".join(" ".join(map(repr, row)) for row in table.tolist())
+    return [" ".join(map(repr, row)) for row in table.tolist()]
+
+
+def planned(
+    program: Path, model: Path, inputs: list[torch.Tensor], between: str = ""
+) -> torch.Tensor:
+    """Return the actions that the planner prints for rows of these inputs, float64.
+
+    Args:
+        program: the planner.
+        model: the file.
+        inputs: of the rows.
+        between: lines of text after each row.
+    """
+    lines = "\n".join(line + between for line in lines_of(inputs))
     result = run(program, model, lines)
     assert result.returncode == 0, result.stderr
     actions = [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
@@ -80,6 +93,26 @@ def test_actions_are_those_of_the_checkpoint(planner, tmp_path, name, algorithm,
     alone = planned(planner, file, [*observation])
     by_itself = agent.act(observation, mean=True).double().reshape(rows, -1)
     torch.testing.assert_close(alone, by_itself, rtol=0.0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_it_remembers_the_lines_before(planner, tmp_path):
+    """Up to two, of the first line all three are the same; an empty one makes it forget."""
+    path = save_policy(tmp_path / "policy.pt", "DDPG", stack_k=3)
+    file, (agent, _) = export_policy(path), load_policy(path)
+    agent.double()
+    rows = [part[:6] for part in recorded_observation()]
+
+    def acted(now, one, two):
+        frames = (torch.cat([part[now], part[one], part[two]], 1) for part in rows)
+        return agent.act(Observation(*frames))
+
+    step = torch.arange(6)
+    expected = acted(step, (step - 1).clamp(min=0), (step - 2).clamp(min=0))
+    torch.testing.assert_close(planned(planner, file, rows), expected, rtol=0.0, atol=1e-12)
+    anew = planned(planner, file, rows, between="\n")
+    torch.testing.assert_close(anew, acted(step, step, step), rtol=0.0, atol=1e-12)
+    assert (anew - expected).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("name", ["AC-IQN", "IQN", "Rainbow"])
@@ -129,9 +162,7 @@ def test_it_says_what_is_wrong(planner, tmp_path):
 
 
 def test_the_network_is_called_before_the_first_observation(planner, tmp_path):
-    """To warm it; so a file that observes otherwise ends the planner in the harbour."""
-    stacked = export_policy(save_policy(tmp_path / "stacked.pt", "DQN", stack_k=2))
-    assert run(planner, stacked, "").returncode == 1
+    """To warm it; so a file that it cannot call ends the planner in the harbour."""
     other = export_policy(save_policy(tmp_path / "other.pt", "DQN", task="icra2024", env={}))
     refused = run(planner, other, "")
     assert (refused.returncode, "in the task icra2024" in refused.stderr) == (1, True)
