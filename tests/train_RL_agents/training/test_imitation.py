@@ -11,7 +11,7 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
 from marinenav_env.vessels import VESSELS
-from tests.train_RL_agents.policy_samples import save_policy
+from tests.train_RL_agents.policy_samples import export_policy, save_policy
 from tests.train_RL_agents.short_runs import SMALL
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
@@ -170,7 +170,13 @@ def test_a_teacher_of_choices_that_are_no_thrust_rates_is_refused(guarded):
         teacher_of(config, CPU)
 
 
-def test_a_teacher_that_no_shield_can_guard_is_named_with_the_remedy():
-    overrides = ["algorithm.teacher=pretrained/randomised", "stack_k=2"]
-    with pytest.raises(ConfigError, match=r"randomised', which cannot be guarded .*guarded=false"):
-        teacher_of(settings(*overrides), CPU)
+def test_a_teacher_that_no_shield_can_guard_is_named_with_the_remedy(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "AC-IQN")
+    file = export_policy(path, "torchscript", "--shield", "horizon_s=0.5", "hold_s=0.5")
+    with pytest.raises(ConfigError, match=r"which cannot be guarded .*inside.*guarded=false"):
+        teacher_of(settings(f"algorithm.teacher={file}"), CPU)
+
+
+def test_a_guarded_teacher_may_observe_several_decisions():
+    config = settings("algorithm.teacher=pretrained/randomised", "stack_k=2")
+    assert teacher_of(config, CPU).shield.frames == 2
