@@ -5,7 +5,8 @@
 A FOLDER is one that make_pretrained.py wrote: its `evaluation.json` holds stages and encounters.
 Each point is a policy: the mean travel time of its last stage, and the mean total of the rule score
 v1 over head-on, give-way and stand-on encounters. The line joins the policies that no other beats
-in both.
+in both. Where vessels turn so early that no encounter counts as head-on, a hollow point shows the
+mean of the other two, beside the line.
 """
 
 from __future__ import annotations
@@ -46,36 +47,42 @@ class Point(NamedTuple):
         time_s: mean travel time of the episodes of the last stage that succeed [s].
         rules: mean over `CLASSES` of the rule score's total, 0 to 1.
         success: in the last stage, 0 to 1.
+        head_on: whether encounters count as head-on; else the mean is that of the other classes.
     """
 
     name: str
     time_s: float
     rules: float
     success: float
+    head_on: bool = True
 
 
 def point_of(folder: Path) -> Point:
     """Read a policy's evaluation.
 
     Raises:
-        ValueError: there is none, or it has no encounters or none of a class.
+        ValueError: there is none, or it has no encounters, or none of a class but head-on.
     """
     file = folder / "evaluation.json"
     if not file.is_file():
         raise ValueError(f"{folder} has no evaluation.json: name a folder of make_pretrained.py")
     table = json.loads(file.read_text())
     classes = table.get("encounters", {}).get("rules", {}).get("classes", {})
-    totals = [classes.get(name, {}).get("total", {}).get("value") for name in CLASSES]
-    if None in totals:
-        raise ValueError(f"{file} has no rule score of {', '.join(CLASSES)}: leave {folder} out")
-    last = table["stages"][-1]
-    return Point(folder.name, last["mean_time_s"], statistics.mean(totals), last["success"])
+    head_on, *others = (classes.get(name, {}).get("total", {}).get("value") for name in CLASSES)
+    if None in others:
+        raise ValueError(
+            f"{file} has no rule score of {', '.join(CLASSES[1:])}: leave {folder} out"
+        )
+    known = others if head_on is None else [head_on, *others]
+    time_s, success = (table["stages"][-1][key] for key in ("mean_time_s", "success"))
+    return Point(folder.name, time_s, statistics.mean(known), success, head_on is not None)
 
 
 def frontier(points: Sequence[Point]) -> list[Point]:
-    """Return the points that no other beats in both time and rules, quickest first."""
+    """Return the points of all classes that no other such beats in both, quickest first."""
     best: list[Point] = []
-    for point in sorted(points, key=lambda point: (point.time_s, -point.rules)):
+    full = [point for point in points if point.head_on]
+    for point in sorted(full, key=lambda point: (point.time_s, -point.rules)):
         if not best or point.rules > best[-1].rules:
             best.append(point)
     return best
@@ -117,7 +124,11 @@ def plot(points: Sequence[Point]) -> Figure:
     axes.plot(*line, color=colour_of(0), linewidth=1.2, label="not beaten in both")
     for point in points:
         ink = colour_of(0 if point in best else 1)
-        axes.plot(point.time_s, point.rules, "o", color=ink, markersize=5)
+        fill = "full" if point.head_on else "none"
+        axes.plot(point.time_s, point.rules, "o", color=ink, markersize=5, fillstyle=fill)
+    if not all(point.head_on for point in points):
+        hollow = "none counts as head-on: mean of the other two"
+        axes.plot([], [], "o", color=colour_of(1), markersize=5, fillstyle="none", label=hollow)
     axes.set_xlabel("mean travel time, last stage [s]")
     axes.set_ylabel("rule score, mean of head-on, give-way, stand-on")
     title = "what the rules cost (beside a name: success, last stage)"

@@ -28,7 +28,17 @@ def write_policy(folder: Path, time_s: float, totals: tuple[float | None, ...]) 
 
 def test_a_point_is_the_last_stage_and_the_mean_of_the_classes(tmp_path):
     point = point_of(write_policy(tmp_path / "a", 20.0, (0.1, 0.2, 0.6)))
-    assert point == ("a", 20.0, pytest.approx(0.3), 0.9)
+    assert point == ("a", 20.0, pytest.approx(0.3), 0.9, True)
+
+
+def test_without_head_on_encounters_it_is_the_mean_of_the_others_and_hollow(tmp_path):
+    early = point_of(write_policy(tmp_path / "a", 20.0, (None, 0.2, 0.6)))
+    assert early == ("a", 20.0, pytest.approx(0.4), 0.9, False)
+    full = Point("b", 21.0, 0.3, 0.9)
+    assert frontier([early, full]) == [full]
+    fills = [line.get_fillstyle() for line in plot_trade.plot([early, full]).axes[0].lines]
+    assert fills == ["full", "none", "full", "none"]  # the frontier, two points, and the legend
+    assert len(plot_trade.plot([full]).axes[0].lines) == 2
 
 
 def test_the_frontier_holds_what_nothing_beats_in_both():
@@ -57,19 +67,17 @@ def test_no_name_leaves_the_axes():
 
 
 def test_the_shipped_policies_are_drawn(tmp_path, capsys):
-    """But `generalist`, of whose encounters none counts as head-on."""
     files = (ROOT / "pretrained").glob("*/evaluation.json")
-    met = [path.parent for path in files if "encounters" in json.loads(path.read_text())]
-    scored = [str(folder) for folder in met if folder.name != "generalist"]
-    assert 10 < len(scored) < len(met)
+    met = [str(path.parent) for path in files if "encounters" in json.loads(path.read_text())]
+    assert len(met) > 12
     output = tmp_path / "trade.png"
-    assert plot_trade.main([*scored, "--output", str(output)]) == 0
+    assert plot_trade.main([*met, "--output", str(output)]) == 0
     assert imageio.imread(output).std() > 0
     assert str(output) in capsys.readouterr().out
 
 
 def test_what_cannot_be_drawn_is_named(tmp_path, refused):
-    bare = write_policy(tmp_path / "bare", 20.0, (0.1, None, 0.6))
+    bare = write_policy(tmp_path / "bare", 20.0, (0.1, None, 0.6))  # no give-way encounter
     figure = ["--output", str(tmp_path / "trade.png")]
     refused(plot_trade.main, [str(bare), *figure], "has no rule score", status=2)
     refused(plot_trade.main, [str(tmp_path), *figure], "has no evaluation.json", status=2)
