@@ -55,7 +55,8 @@ class Planner:
     """Acts for one vessel; the network is warm when it is made.
 
     A policy that observes several decisions remembers those on the way to a goal: call it once a
-    decision, and it begins anew with another goal.
+    decision. It begins anew at the goal, and with a goal that is farther from the last one than the
+    distance at which one is reached.
 
     Args:
         path: of a file that `export.py --format torchscript` wrote.
@@ -75,7 +76,7 @@ class Planner:
                 f"{path} acts in the task {config['task']}: this planner observes as in marine"
             )
         self.frames: int = config["stack_k"]
-        self.goal: tuple[float, float] | None = None
+        self.goal = (math.inf, math.inf)
         self.past: list[tuple[Tensor, Tensor, Tensor]] = []
         self.range = config["env"]["perception"]["range"]
         self.goal_distance = config["env"]["reward"]["goal_distance"]
@@ -102,13 +103,15 @@ class Planner:
         Raises:
             ValueError: a number is not finite, or `elapsed` or a radius is negative.
         """
+        goal = (float(goal[0]), float(goal[1]))
         check_numbers(vessel, goal, contacts, elapsed)
-        if goal != self.goal:
-            self.goal, self.past = goal, []
+        if math.dist(goal, self.goal) > self.goal_distance:
+            self.past = []
+        self.goal = goal
         ahead, aside = to_body(vessel.yaw, goal[0] - vessel.east, goal[1] - vessel.north)
         now = vessel.left_thrust, vessel.right_thrust
         if math.hypot(ahead, aside) <= self.goal_distance:
-            rates = tuple(-thrust / self.decision_s for thrust in now)
+            rates, self.past = tuple(-thrust / self.decision_s for thrust in now), []
         else:
             rates = self.rates(self.remembering(self.observe(vessel, goal, contacts)))
         largest, seconds = self.limits["max_thrust_rate"], min(elapsed, self.decision_s)

@@ -466,7 +466,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("value.cpu().expand(rows, -1)", "value.cpu().flip(0).expand(rows, -1)"),
     ),
     ("train_RL_agents/export.py", ("train_RL_agents/policies/test_export.py",)): (
-        ("not deviation <= form.tolerance", "False"),
+        ("not deviation.largest <= form.tolerance", "False"),
     ),
     (
         "train_RL_agents/evaluation/geometry.py",

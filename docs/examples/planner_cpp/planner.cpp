@@ -7,7 +7,8 @@
 // stderr what it loaded.
 // A line of input is an observation: 7 numbers of the vessel itself, 5 x 5 of objects, 5 of the
 // mask. To a policy that observes several decisions the lines before are the earlier ones; an empty
-// line begins anew, as a new goal asks. A line may go on: for a network that takes quantile fractions with 32 of them, else those in the
+// line begins anew, as a new goal asks.
+// A line may go on: for a network that takes quantile fractions with 32 of them, else those in the
 // file are taken; for one that returns mean and spread with 2 standard normal numbers, else it acts
 // by the mean. A line of output is the action: a pair in (-1, 1), times max_thrust_rate, or an index.
 

@@ -66,6 +66,7 @@ class CoreRollout(nn.Module):
         held = held[..., 0] if self.discrete else held
         plans, action, first = Plans.like(sight, held.shape[0]), self._given(held, sight), 0
         before = for_plans(before, held.shape[0])
+        # While an action is held, what the policy will remember is observed.
         for step in range(max(1, hold + 1 - self.frames), decisions):
             now = plan_and_observe(
                 self.params,

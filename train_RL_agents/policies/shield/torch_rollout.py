@@ -72,7 +72,7 @@ class TorchRollout(nn.Module):
         before = for_plans(before, held.shape[0])
         for step in range(decisions):
             seconds = step * self.model.decision_s
-            if step >= max(1, hold + 1 - self.frames):
+            if step >= max(1, hold + 1 - self.frames):  # what the policy will remember, too
                 now = observe(scene, shown, motion, seconds, self.closer)
                 seen = joined(now, before, self.frames)
                 before = decisions_of(seen, 0, self.frames - 1, self.frames)

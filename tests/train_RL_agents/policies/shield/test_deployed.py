@@ -121,6 +121,28 @@ def test_an_onnx_file_gives_what_the_scripted_one_gives(name, tmp_path, capsys):
 
 
 @torch.no_grad()
+def test_an_onnx_file_of_a_policy_with_a_memory(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "DDPG", stack_k=2, env={"vessel": FEW_SUBSTEPS})
+    short = ("margin_m=0.5", "horizon_s=1", "hold_s=0.5", "closer_m=0.2")
+    output = export_policy(path, "onnx", "--shield", *short)
+    scripted = read_policy(exported(path, *short)).agent.actor.module
+    observation = remembered(random_situations(30), random_situations(30, seed=5))
+    (found,) = FORMATS["onnx"].read(output.read_bytes(), 3)([part.float() for part in observation])
+    torch.testing.assert_close(found.double(), scripted(tuple(observation)), rtol=1e-3, atol=1e-3)
+
+
+def test_a_few_decisions_may_differ_in_float32():
+    rows = torch.full((200,), 1e-5)
+    rows[:2] = 0.3
+    assert export.judged(rows, 1e-3, 0.01) == (pytest.approx(1e-5), 2, 200)
+    assert export.judged(rows[2:], 1e-3, 0.01).otherwise == 0
+    assert export.judged(rows, 1e-3, 0.0).largest == pytest.approx(0.3)
+    rows[2] = 0.2
+    assert export.judged(rows, 1e-3, 0.01).largest == pytest.approx(0.3)
+    assert not export.judged(torch.tensor([1e-5] * 199 + [torch.nan]), 1e-3, 0.01).largest <= 1e-3
+
+
+@torch.no_grad()
 def test_all_settings_reach_the_file(tmp_path):
     path = save_policy(tmp_path / "policy.pt", "DQN")
     found, _ = load_policy(exported(path, *SETTINGS))

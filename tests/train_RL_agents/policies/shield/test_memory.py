@@ -85,6 +85,22 @@ def test_decisions_that_it_looks_at_change_its_plans():
     assert (found.predicted != other.predicted).sum() > 100
 
 
+def test_each_vessel_has_its_own_memory():
+    """Guarded in a batch as alone, also where candidates are tried for some of them only."""
+    now, past = random_situations(100), random_situations(100, seed=5)
+    every, some = (
+        shield(Turning(2), 2, planned_share=share)(remembered(now, past)) for share in (1.0, 0.3)
+    )
+    for i in range(0, 100, 3):
+        alone = shield(Turning(2), 2)(Observation(*(x[i : i + 1] for x in remembered(now, past))))
+        torch.testing.assert_close(every.action[i : i + 1], alone.action, rtol=0.0, atol=0.0)
+        torch.testing.assert_close(every.clearance[i : i + 1], alone.clearance)
+    planned = every.predicted <= every.predicted.sort().values[29]
+    assert torch.equal(some.action[planned], every.action[planned])
+    torch.testing.assert_close(some.clearance[planned], every.clearance[planned])
+    assert (every.action != every.proposed).any(-1)[planned].sum() > 5
+
+
 def test_a_candidate_that_is_held_is_remembered():
     """Held for 1.5 s, then the policy: it sees the decisions of 1.5, 1 and 0.5 s."""
     policy, still = Constant((0.0, 0.0)), seen((HEAD_ON, 0.0, -2.0, 0.0, 2.5))
