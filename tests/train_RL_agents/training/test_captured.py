@@ -94,7 +94,7 @@ def test_what_changes_between_replays_makes_another_run(name):
 
 
 OPERATORS = {"AC-IQN": 570, "IQN": 380, "DQN": 285, "Rainbow": 750, "DDPG": 445, "SAC": 730}
-OPERATORS |= {"PPO": 320, "DAgger": 1130, "DPI": 930}
+OPERATORS |= {"PPO": 320, "DAgger": 1120, "DPI": 930}
 """Most operators of an update, its backward passes and optimizers included, in float32; of DAgger
 and DPI those of a decision are more, since a shield or rollouts look ahead."""
 

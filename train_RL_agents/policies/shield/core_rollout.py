@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.kernel.plans import Plans, Sight, packed_params, plan_actions, plan_and_observe
-from train_RL_agents.policies.shield.frames import decisions_of, for_plans, joined
+from train_RL_agents.policies.shield.frames import for_plans, remembering
 
 
 class CoreRollout(nn.Module):
@@ -65,7 +65,7 @@ class CoreRollout(nn.Module):
         """
         held = held[..., 0] if self.discrete else held
         plans, action, first = Plans.like(sight, held.shape[0]), self._given(held, sight), 0
-        before = for_plans(before, held.shape[0])
+        before = for_plans(before, held.shape[0], self.frames)
         # While an action is held, what the policy will remember is observed.
         for step in range(max(1, hold + 1 - self.frames), decisions):
             now = plan_and_observe(
@@ -78,8 +78,8 @@ class CoreRollout(nn.Module):
                 first=first,
                 decisions=step - first,
             )
-            seen, first = joined(now, before, self.frames), step
-            before = decisions_of(seen, 0, self.frames - 1, self.frames)
+            seen, before = remembering(now, before, self.frames)
+            first = step
             if step >= hold:
                 action = self._given(self.policy(seen), sight)
         plan_actions(self.params, sight, action, plans, first=first, decisions=decisions - first)

@@ -15,6 +15,8 @@ def decisions_of(
         last: before which to stop; nothing but empty tensors is returned where it is `first`.
         frames: decisions in the observation.
     """
+    if first == 0 and last == frames:
+        return observation
     ego, objects, mask = observation
     own, rows = ego.shape[-1] // frames, mask.shape[-1] // frames
     return (
@@ -25,11 +27,9 @@ def decisions_of(
 
 
 def joined(
-    now: tuple[Tensor, Tensor, Tensor], before: tuple[Tensor, Tensor, Tensor], frames: int
+    now: tuple[Tensor, Tensor, Tensor], before: tuple[Tensor, Tensor, Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the observation of `frames` decisions, the present one and those before it."""
-    if frames == 1:
-        return now
+    """Return the observation of a present decision and of those before it."""
     return (
         torch.cat((now[0], before[0]), -1),
         torch.cat((now[1], before[1]), -2),
@@ -37,11 +37,23 @@ def joined(
     )
 
 
+def remembering(
+    now: tuple[Tensor, Tensor, Tensor], before: tuple[Tensor, Tensor, Tensor], frames: int
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
+    """Return what a policy of `frames` decisions sees, and what it remembers at the next one."""
+    if frames == 1:
+        return now, before
+    seen = joined(now, before)
+    return seen, decisions_of(seen, 0, frames - 1, frames)
+
+
 def for_plans(
-    observation: tuple[Tensor, Tensor, Tensor], plans: int
+    before: tuple[Tensor, Tensor, Tensor], plans: int, frames: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what N vessels observe `[N, ...]` once for each of P plans, `[P, N, ...]`."""
-    ego, objects, mask = observation
+    """Return what N vessels remember `[N, ...]` once for each of P plans, `[P, N, ...]`."""
+    if frames == 1:
+        return before
+    ego, objects, mask = before
     return (
         ego.expand(plans, -1, -1),
         objects.expand(plans, -1, -1, -1),

@@ -140,8 +140,11 @@ class Shield(nn.Module):
         sight = (ego.contiguous(), objects.contiguous(), mask.contiguous())
         shown = self.shown(sight)
         if self.hides or self.closer > 0.0:
-            earlier = decisions_of(seen, 1, self.frames, self.frames)
-            seen = joined(self.ahead.seen(sight, shown), self.nearer(earlier), self.frames)
+            now = self.ahead.seen(sight, shown)
+            if self.frames > 1:
+                earlier = decisions_of(seen, 1, self.frames, self.frames)
+                now = joined(now, self.nearer(earlier))
+            seen = now
         before = decisions_of(seen, 0, self.frames - 1, self.frames)
         return Looked(sight, shown, seen, before)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from marinenav_env.config import EnvConfig
-from train_RL_agents.policies.shield.frames import decisions_of, for_plans, joined
+from train_RL_agents.policies.shield.frames import for_plans, remembering
 from train_RL_agents.policies.shield.scene import (
     Scene,
     clearances,
@@ -69,13 +69,12 @@ class TorchRollout(nn.Module):
         arrived = remaining <= self.goal_distance
         shape = [held.shape[0], ego.shape[0], scene.radius.shape[-1]]
         clearance = torch.full(shape, math.inf, dtype=ego.dtype, device=ego.device)
-        before = for_plans(before, held.shape[0])
+        before = for_plans(before, held.shape[0], self.frames)
         for step in range(decisions):
             seconds = step * self.model.decision_s
             if step >= max(1, hold + 1 - self.frames):  # what the policy will remember, too
                 now = observe(scene, shown, motion, seconds, self.closer)
-                seen = joined(now, before, self.frames)
-                before = decisions_of(seen, 0, self.frames - 1, self.frames)
+                seen, before = remembering(now, before, self.frames)
                 if step >= hold:
                     action = self.policy(seen)
                     rates = self.rates_of(action.reshape(held.shape[0], ego.shape[0], -1))
