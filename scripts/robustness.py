@@ -66,11 +66,12 @@ class Quantity(NamedTuple):
 
 
 def everything() -> tuple[str, ...]:
-    """Return the settings of the preset `randomised`, which takes all at once."""
+    """Return the settings of the preset `randomised`, which takes all at once; not its prices."""
     groups = preset_settings("randomised")["env"]
     return tuple(
         f"env.{group}.{name}={json.dumps(value)}"
         for group, values in groups.items()
+        if group != "reward"
         for name, value in values.items()
     )
 

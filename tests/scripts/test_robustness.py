@@ -101,6 +101,11 @@ def test_every_level_is_a_setting_of_the_environment(quantity):
             assert build(kind, values["env"]) != kind()
 
 
+def test_all_at_once_leaves_the_rewards_as_they_are():
+    settings = read_overrides(robustness.everything())["env"]
+    assert set(settings) == {"stream", "wind", "waves", "perception", "variation", "thrusters"}
+
+
 def test_tasks_have_the_quantities_that_they_know():
     names = {
         task: [q.name for q in robustness.QUANTITIES if q.fits(kind.config_type())]

@@ -14,7 +14,7 @@ from marinenav_env.fields import ConfigError, Settings, plain
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config import files, shipped
 from train_RL_agents.config import schema as config_module
-from train_RL_agents.config.files import CONFIGS, load_config, preset_settings, presets
+from train_RL_agents.config.files import CONFIGS, load_config, presets
 from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.config.schema import TrainConfig, fitting_agents
 
@@ -50,13 +50,6 @@ def test_an_agent_without_its_file_is_an_error(tmp_path, monkeypatch):
         load_config(agent="AC-IQN")
 
 
-def test_randomised_worlds_are_the_same_for_either_training():
-    first, second = (preset_settings(name) for name in ("randomised", "randomised_finish"))
-    del second["env"]["reward"]
-    for section in ("env", "stack_k", "curriculum"):
-        assert first[section] == second[section]
-
-
 def test_shipped_policies_are_found_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown = Path("pretrained/ac_iqn")
@@ -76,7 +69,7 @@ def test_every_preset_goes_with_every_agent(preset, agent):
         wrong = (
             "preset rules_ac_iqn: unknown .* 'algorithm.cvar'.*; its settings are for --agent AC"
         )
-    if preset in ("generalist_finish", "randomised_finish") and agent != "DPI":
+    if preset in ("generalist", "randomised") and agent != "DPI":
         wrong = f"preset {preset}: unknown .* 'algorithm.lookahead'.* for --agent DPI"
     if wrong:
         with pytest.raises(ConfigError, match=wrong):
