@@ -255,11 +255,31 @@ class Run:
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """End a process and all that it started, also what outlives it."""
+    """End a process and all that it started, also what outlives it or left its group.
+
+    torchrun gives each worker a session of its own.
+    """
+    workers = started_by(process.pid)
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
             await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=STOPPING_S)
+    for worker in workers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+
+
+def started_by(number: int) -> list[int]:
+    """Return the numbers of the processes that one has started, and of those that they have."""
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            _, _, after_the_name = status.read_text().rpartition(")")
+            parents[int(status.parent.name)] = int(after_the_name.split()[1])
+    found = [number]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
 
 
 async def run(checks: Run, planned: Sequence[Sequence[Check]]) -> int:

@@ -232,14 +232,15 @@ def test_tests_that_are_all_skipped_are_no_pass(tmp_path, pretender):
     assert (checks["architectures"], checks["tests_training"]) == ("skipped", "passed")
 
 
-def test_what_outlives_a_stopped_check_is_killed(tmp_path):
+@pytest.mark.parametrize("session", ["", "setsid "], ids=["of its leader", "of its own"])
+def test_what_outlives_a_stopped_check_is_killed(session, tmp_path):
     """Its leader ends at once, what it has started does not hear the signal."""
     note = tmp_path / "pid"
-    deaf = "trap '' TERM; echo $$ > {0}.new; mv {0}.new {0}; while :; do sleep 0.1; done"
+    deaf = r"trap '' TERM; echo \$\$ > {0}.new; mv {0}.new {0}; while :; do sleep 0.1; done"
 
     async def stop() -> int:
         child = await asyncio.create_subprocess_exec(
-            *("bash", "-c", f'bash -c "{deaf.format(note)}" & wait'), process_group=0
+            *("bash", "-c", f'{session}bash -c "{deaf.format(note)}" & wait'), process_group=0
         )
         while not note.exists():
             await asyncio.sleep(0.02)
