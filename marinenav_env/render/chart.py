@@ -56,17 +56,8 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
     if scene.waves.any():
         _draw_arrow(axes, scene.waves, 0.24, "waves {:.2g} m")
     _write_settings(axes, scene)
-    border = Rectangle(
-        (0.0, 0.0),
-        scene.config.scenario.height,
-        scene.config.scenario.width,
-        fill=False,
-        edgecolor="#8AA0AC",
-        linewidth=1.0,
-        linestyle=(0, (6, 3)),
-        zorder=1.5,
-    )
-    axes.add_patch(border)
+    if lies_on_the_map(scene):
+        _draw_border(axes, scene)
     for *position, radius in scene.buoys:
         centre = to_point(position)
         axes.add_patch(
@@ -85,16 +76,51 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
 def map_extent(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower left and the upper right corner (east, north) [m] of the square drawn.
 
-    It holds the map and every vessel at every state, but for one that is further from the map than
-    half its side: the map would become too small to see.
+    It holds the map, or all starts, goals and buoys of an episode that does not lie on it, and
+    every vessel at every state, but for one that is further from these than half their side: they
+    would become too small to see.
     """
-    size = np.array([scene.config.scenario.width, scene.config.scenario.height])
     reach = 0.5 * scene.config.vessel.length
-    paths = [path[:, :2].clip(-0.5 * size, 1.5 * size) for path in scene.paths]
-    points = np.vstack([*paths, [reach, reach], size - reach])
+    low, high = np.zeros(2), map_size(scene)
+    if not lies_on_the_map(scene):
+        places = np.vstack([ends_of_ways(scene), scene.buoys[:, :2]])
+        low, high = places.min(axis=0) - reach, places.max(axis=0) + reach
+    outside = 0.5 * (high - low).max()
+    paths = [path[:, :2].clip(low - outside, high + outside) for path in scene.paths]
+    points = np.vstack([*paths, low + reach, high - reach])
     low, high = points.min(axis=0) - reach - 1.0, points.max(axis=0) + reach + 1.0
     centre, half = 0.5 * (low + high), 0.5 * (high - low).max()
     return to_map(centre - half), to_map(centre + half)
+
+
+def lies_on_the_map(scene: Scene) -> bool:
+    """Return whether all starts and goals do; those of named encounters need not."""
+    places = ends_of_ways(scene)
+    return bool(((places >= 0.0) & (places <= map_size(scene))).all())
+
+
+def map_size(scene: Scene) -> np.ndarray:
+    """Return the sides of the map [2] in m, along x and y."""
+    return np.array([scene.config.scenario.width, scene.config.scenario.height])
+
+
+def ends_of_ways(scene: Scene) -> np.ndarray:
+    """Return all starts and goals [2 R, 2] in m."""
+    return np.vstack([*(path[:1, :2] for path in scene.paths), scene.goals])
+
+
+def _draw_border(axes: Axes, scene: Scene) -> None:
+    """Draw where robots and buoys are placed."""
+    border = Rectangle(
+        (0.0, 0.0),
+        *to_map(map_size(scene)),
+        fill=False,
+        edgecolor="#8AA0AC",
+        linewidth=1.0,
+        linestyle=(0, (6, 3)),
+        zorder=1.5,
+    )
+    axes.add_patch(border)
 
 
 def _draw_currents(

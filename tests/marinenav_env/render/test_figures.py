@@ -9,7 +9,7 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
+from matplotlib.patches import Circle, Rectangle
 from matplotlib.text import Annotation
 
 from marinenav_env.config import EnvConfig
@@ -244,6 +244,31 @@ def test_a_vessel_that_sails_away_leaves_the_map(rough_scene):
     )
     assert np.ptp(near, axis=0).max() == pytest.approx(80.0 + 3.5 + 1.0)
     assert np.ptp(far, axis=0).max() == pytest.approx(1.5 * 55.0 + 3.5 + 1.0)
+
+
+def borders(scene):
+    axes = Figure().add_subplot()
+    draw_map(axes, scene)
+    return [patch for patch in axes.patches if type(patch) is Rectangle]
+
+
+def test_an_encounter_away_from_the_map_is_shown_whole_and_without_it(scene):
+    (border,) = borders(scene)
+    assert (*border.get_xy(), border.get_width(), border.get_height()) == (0.0, 0.0, 55.0, 55.0)
+    moved, sailed = np.array([-70.0, 30.0, 0.0]), np.array([900.0, 30.0, 0.0])
+    away = replace(
+        scene,
+        paths=(scene.paths[0] + moved, *(np.array([path[0], sailed]) for path in scene.paths[1:])),
+        goals=scene.goals + moved[:2],
+        buoys=np.array([[-100.0, 40.0, 1.0]]),
+    )
+    assert borders(away) == []
+    low, high = map_extent(away)
+    places = np.vstack([path[0, :2] for path in away.paths] + [away.goals, away.buoys[:, :2]])
+    assert (to_map(places) - 2.5 >= low).all()
+    assert (to_map(places) + 2.5 <= high).all()
+    side = np.ptp(places, axis=0).max()
+    assert high[1] - low[1] == pytest.approx(1.5 * side + 12.0), "the one that sails away leaves it"
 
 
 def test_hulls_along_a_track_do_not_cover_each_other():
