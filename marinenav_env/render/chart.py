@@ -83,8 +83,8 @@ def map_extent(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     reach = 0.5 * scene.config.vessel.length
     low, high = np.zeros(2), map_size(scene)
     if not lies_on_the_map(scene):
-        places = np.vstack([ends_of_ways(scene), scene.buoys[:, :2]])
-        low, high = places.min(axis=0) - reach, places.max(axis=0) + reach
+        places, room = places_of(scene), max(reach, scene.config.reward.goal_distance)
+        low, high = places.min(axis=0) - room, places.max(axis=0) + room
     outside = 0.5 * (high - low).max()
     paths = [path[:, :2].clip(low - outside, high + outside) for path in scene.paths]
     points = np.vstack([*paths, low + reach, high - reach])
@@ -94,9 +94,9 @@ def map_extent(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lies_on_the_map(scene: Scene) -> bool:
-    """Return whether all starts and goals do; those of named encounters need not."""
-    places = ends_of_ways(scene)
-    return bool(((places >= 0.0) & (places <= map_size(scene))).all())
+    """Return whether all starts, goals and buoys do; those of named encounters need not."""
+    places, rounding = places_of(scene), 1e-3
+    return bool(((places >= -rounding) & (places <= map_size(scene) + rounding)).all())
 
 
 def map_size(scene: Scene) -> np.ndarray:
@@ -104,9 +104,9 @@ def map_size(scene: Scene) -> np.ndarray:
     return np.array([scene.config.scenario.width, scene.config.scenario.height])
 
 
-def ends_of_ways(scene: Scene) -> np.ndarray:
-    """Return all starts and goals [2 R, 2] in m."""
-    return np.vstack([*(path[:1, :2] for path in scene.paths), scene.goals])
+def places_of(scene: Scene) -> np.ndarray:
+    """Return all starts, goals and centres of buoys [2 R + B, 2] in m."""
+    return np.vstack([*(path[:1, :2] for path in scene.paths), scene.goals, scene.buoys[:, :2]])
 
 
 def _draw_border(axes: Axes, scene: Scene) -> None:

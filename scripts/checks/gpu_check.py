@@ -64,6 +64,8 @@ RECORDS = (
     "gpu_replay.json",
 )
 LOG = "gpu_check.log"
+MARK = "MARINENAV_GPU_CHECK"
+"""Environment variable by which the processes of a check are known."""
 MISSING_ROWS = "but for rows that found too little memory"
 
 
@@ -190,11 +192,16 @@ class Run:
     async def _start(self, check: Check, limit: int) -> None:
         log, begun = self.scratch / f"{check.name}.log", self.seconds()
         command = [word.format(**self.words) for word in shlex.split(check.command)]
-        why = "stopped by a signal"
+        why, mark = "stopped by a signal", str(log)
         with log.open("w") as output:
             print("$", shlex.join(command), file=output, flush=True)
             process = await asyncio.create_subprocess_exec(
-                *command, stdout=output, stderr=output, cwd=ROOT, process_group=0
+                *command,
+                stdout=output,
+                stderr=output,
+                cwd=ROOT,
+                process_group=0,
+                env={**os.environ, MARK: mark},
             )
             try:
                 status = await asyncio.wait_for(process.wait(), limit)
@@ -202,7 +209,7 @@ class Run:
             except TimeoutError:
                 why = f"not finished within {limit} s"
             finally:
-                await end(process)
+                await end(process, mark)
                 self._conclude(check.name, self.seconds() - begun, why, log)
 
     def _conclude(self, name: str, seconds: int, why: str, log: Path) -> None:
@@ -254,32 +261,27 @@ class Run:
         return 0
 
 
-async def end(process: asyncio.subprocess.Process) -> None:
-    """End a process and all that it started, also what outlives it or left its group.
-
-    torchrun gives each worker a session of its own.
-    """
-    workers = started_by(process.pid)
+async def end(process: asyncio.subprocess.Process, mark: str) -> None:
+    """End all that has the mark: a process and what it started, also what outlives it."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-            await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=STOPPING_S)
-    for worker in workers:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker, signal.SIGKILL)
+        for one in marked(mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, number)
+        await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=STOPPING_S)
 
 
-def started_by(number: int) -> list[int]:
-    """Return the numbers of the processes that one has started, and of those that they have."""
-    parents = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
-            _, _, after_the_name = status.read_text().rpartition(")")
-            parents[int(status.parent.name)] = int(after_the_name.split()[1])
-    found = [number]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
+def marked(mark: str) -> list[int]:
+    """Return the numbers of the processes that inherited a mark.
+
+    torchrun gives each worker a session of its own, so neither groups nor parents tell them.
+    """
+    entry = f"{MARK}={mark}\0".encode()
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has just ended, or is another user's
+            if entry in environment.read_bytes():
+                found.append(int(environment.parent.name))
+    return found
 
 
 async def run(checks: Run, planned: Sequence[Sequence[Check]]) -> int:

@@ -263,6 +263,8 @@ def test_an_encounter_away_from_the_map_is_shown_whole_and_without_it(scene):
         buoys=np.array([[-100.0, 40.0, 1.0]]),
     )
     assert borders(away) == []
+    assert borders(replace(scene, goals=scene.goals * 0.0 + 55.0 + 1e-6)), "rounded to float32"
+    assert borders(replace(scene, buoys=away.buoys)) == [], "a buoy alone"
     low, high = map_extent(away)
     places = np.vstack([path[0, :2] for path in away.paths] + [away.goals, away.buoys[:, :2]])
     assert (to_map(places) - 2.5 >= low).all()

@@ -232,25 +232,38 @@ def test_tests_that_are_all_skipped_are_no_pass(tmp_path, pretender):
     assert (checks["architectures"], checks["tests_training"]) == ("skipped", "passed")
 
 
-@pytest.mark.parametrize("session", ["", "setsid "], ids=["of its leader", "of its own"])
-def test_what_outlives_a_stopped_check_is_killed(session, tmp_path):
-    """Its leader ends at once, what it has started does not hear the signal."""
+@pytest.mark.parametrize(
+    ("session", "then"),
+    [("", "wait"), ("setsid ", "wait"), ("setsid ", "while ! [ -e $NOTE ]; do sleep 0.02; done")],
+    ids=["of its leader", "of its own", "left alone"],
+)
+def test_what_outlives_a_stopped_check_is_killed(session, then, tmp_path):
+    """Its leader ends at once, or has ended; what it has started does not hear the signal."""
     note = tmp_path / "pid"
-    deaf = r"trap '' TERM; echo \$\$ > {0}.new; mv {0}.new {0}; while :; do sleep 0.1; done"
+    deaf = r"trap '' TERM; echo \$\$ > $NOTE.new; mv $NOTE.new $NOTE; while :; do sleep 0.1; done"
 
     async def stop() -> int:
+        environment = {**os.environ, "NOTE": str(note), gpu_check.MARK: "this"}
         child = await asyncio.create_subprocess_exec(
-            *("bash", "-c", f'{session}bash -c "{deaf.format(note)}" & wait'), process_group=0
+            *("bash", "-c", f'{session}bash -c "{deaf}" & {then}'),
+            process_group=0,
+            env=environment,
         )
         while not note.exists():
             await asyncio.sleep(0.02)
-        await gpu_check.end(child)
+        if then != "wait":
+            await child.wait()
+        await gpu_check.end(child, "this")
         return int(note.read_text())
 
+    beside = subprocess.Popen(["sleep", "30"], env={**os.environ, gpu_check.MARK: "this one not"})
     number = asyncio.run(stop())
     time.sleep(0.2)
     status = Path(f"/proc/{number}/stat")
     assert not status.exists() or status.read_text().split()[2] == "Z"
+    assert beside.poll() is None, "what has another mark goes on"
+    beside.kill()
+    beside.wait()
 
 
 def test_two_gpus_train_together(tmp_path, pretender):
