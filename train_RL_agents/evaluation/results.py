@@ -18,7 +18,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import plain
 from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import safety
-from train_RL_agents.metrics.reductions import Mean, t_quantile, wilson_interval
+from train_RL_agents.metrics.reductions import Mean, mean_interval, wilson_interval
 
 Parts = tuple[Any, ...]
 """What a row is made of, of all episodes; `of_worlds` of each gives the same of some worlds."""
@@ -133,6 +133,8 @@ class Result:
             "timeout": self._share(self.outcomes.timeout),
             "mean_time_s": self.mean_time_s,
             "mean_energy": self._mean_of_successful(self.outcomes.energy),
+            "mean_return": self.outcomes.episode_return.double().mean().item(),
+            "mean_return_ci95": mean_interval(self.outcomes.episode_return),
             "safety": self.safety,
         }
 
@@ -269,15 +271,11 @@ class ReturnResult:
     def as_json(self) -> dict[str, Any]:
         """Return mean and spread of the returns, the share of timeouts and the mean length."""
         returns = self.returns.episode_return.double()
-        count = len(returns)
-        spread = returns.std().item() if count > 1 else None
-        half = None if spread is None else t_quantile(count - 1) * spread / count**0.5
-        ends = None if half is None else [self.score - half, self.score + half]
         return {
-            "episodes": count,
+            "episodes": len(returns),
             "mean_return": self.score,
-            "mean_return_ci95": ends,
-            "std_return": spread,
+            "mean_return_ci95": mean_interval(returns),
+            "std_return": returns.std().item() if len(returns) > 1 else None,
             "timeout": self.returns.timeout.double().mean().item(),
             "mean_length": self.returns.length.double().mean().item(),
         }

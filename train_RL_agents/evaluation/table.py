@@ -57,7 +57,8 @@ TABLES: dict[type, Callable[..., list[Table]]] = {
 
 def _ends(results: Sequence[StageResult], title: str) -> Table:
     caption = (
-        "time (s) and energy (N s, or shares of a largest choice): means of the successful episodes"
+        "time (s) and energy (N s, or shares of a largest choice): means of the successful "
+        "episodes; return: of a robot, mean of all"
     )
     table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
     with_vortices = any(result.stage.vortices for result in results)
@@ -65,7 +66,7 @@ def _ends(results: Sequence[StageResult], title: str) -> Table:
     counts = ["robots", "buoys", *(["vortices"] if with_vortices else [])]
     counts += ["min_distance_m"] if with_distance else []
     shares = ["episodes", "success", "95% CI", "collided", "timed out"]
-    for name in (*counts, *shares, "time", "energy"):
+    for name in (*counts, *shares, "time", "energy", "return"):
         table.add_column(name, justify="right")
     for result in results:
         row = result.as_json()
@@ -73,6 +74,7 @@ def _ends(results: Sequence[StageResult], title: str) -> Table:
             *(str(getattr(result.stage, name)) for name in counts),
             *_how_they_ended(row),
             _number(row["mean_energy"], 0),
+            _number(row["mean_return"], 1),
         )
     return table
 

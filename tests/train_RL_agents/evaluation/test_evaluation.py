@@ -27,7 +27,8 @@ from train_RL_agents.training.evaluations import RunEvaluation
 
 ALONE = Stage(robots=1, vortices=0, buoys=0, min_distance_m=30.0)
 KEYS = ["robots", "vortices", "buoys", "min_distance_m", "episodes", "success", "success_ci95"]
-KEYS += ["collision", "timeout", "mean_time_s", "mean_energy", "safety"]
+KEYS += ["collision", "timeout", "mean_time_s", "mean_energy", "mean_return", "mean_return_ci95"]
+KEYS += ["safety"]
 
 
 def idle(observation):
@@ -77,14 +78,16 @@ def test_row_by_hand():
         timeout=torch.tensor([False, False, False, True]),
         time_s=torch.tensor([10.0, 20.0, 99.0, 500.0]),
         energy=torch.tensor([100.0, 300.0, 1e9, 1e9]),
-        episode_return=torch.zeros(4),
+        episode_return=torch.tensor([1.0, 3.0, 1.0, 3.0]),
     )
     row = StageResult(outcomes, measures, PUBLISHED_STAGES[3]).as_json()
     assert list(row) == KEYS
     assert (row["robots"], row["buoys"], row["episodes"]) == (5, 2, 4)
     assert (row["vortices"], row["min_distance_m"]) == (0, 40.0)
     assert (row["success"], row["collision"], row["timeout"]) == (0.5, 0.25, 0.25)
-    assert (row["mean_time_s"], row["mean_energy"]) == (15.0, 200.0)
+    assert (row["mean_time_s"], row["mean_energy"], row["mean_return"]) == (15.0, 200.0, 2.0)
+    # a variance of 4/3, of four episodes: 3.18245 times sqrt(1/3)
+    assert row["mean_return_ci95"] == pytest.approx([2.0 - 1.83739, 2.0 + 1.83739], abs=1e-4)
 
 
 def test_an_idle_policy_times_out():

@@ -13,7 +13,7 @@ from train_RL_agents.evaluation.scenarios.evaluation import ScenarioResults
 
 ENDS = (
     *("", "policy", "episodes", "success", "collision with a vessel", "with a buoy"),
-    *("time-out", "time (s)", "energy (N s)", "path ratio"),
+    *("time-out", "time (s)", "energy (N s)", "return", "path ratio"),
 )
 NEAR = (
     *("", "policy", "near vessel", "near buoy", "near vessels per hour"),
@@ -157,6 +157,7 @@ def _ends(result: Result) -> tuple[str, ...]:
         number(row["timeout"]),
         number(row["mean_time_s"], 1),
         number(row["mean_energy"], 0),
+        number(row["mean_return"], 1),
         estimate(safety["path_ratio"]),
     )
 
