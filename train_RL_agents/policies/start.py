@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.actor_critic import LoneActor
@@ -20,6 +20,8 @@ from train_RL_agents.run.checkpoint import CheckpointError
 
 PLACEHOLDER = "RUN"
 """Stands in presets and shipped settings for the run that they go on from."""
+GROWING = ("stack_k", "algorithm.widening")
+"""Settings in which an actor may be larger than what it begins with."""
 IN_WEIGHTS = {"algorithm.ego_magnitude", "algorithm.object_magnitude"}
 """Settings of which the networks keep what they lead to: a list may say what null means."""
 
@@ -27,8 +29,8 @@ IN_WEIGHTS = {"algorithm.ego_magnitude", "algorithm.object_magnitude"}
 def begin_with(agent: Agent, config: TrainConfig) -> None:
     """Copy the networks of the policy `algorithm.start` into an agent.
 
-    An actor alone may see more frames than the policy that it begins with, where its encoder has
-    the older ones last: it acts alike, since what comes of these has weights of 0.
+    An actor alone may be larger than the policy that it begins with: see more frames, or have wider
+    layers. It acts alike, since what comes of the rest has weights of 0.
 
     Args:
         agent: takes over what it can use of them; its optimizer stays as it is.
@@ -59,10 +61,11 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     names = agent.network_settings
     theirs, own = settings_of(start.config, names), settings_of(config, names)
     differ = {key: value for key, value in theirs.items() if value != own[key]}
-    if sees_older_frames(agent, start.agent):
-        del differ["stack_k"]
+    places = places_in(agent, start.agent)
+    if places is not None:
+        differ = {key: value for key, value in differ.items() if key not in GROWING}
         for name in weights.keys() & state.keys():
-            weights[name] = with_older_frames(weights[name], state[name])
+            weights[name] = grown(name, weights[name], state[name], places)
     fit = all(
         name in state
         and state[name].shape == weight.shape
@@ -78,25 +81,39 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     agent.load_state_dict(weights, strict=False)
 
 
-def sees_older_frames(agent: Agent, start: Agent) -> bool:
-    """Return whether an agent can begin with a policy that sees fewer frames."""
-    fewer = start.spec.observation.frames < agent.spec.observation.frames
-    return fewer and isinstance(agent, LoneActor) and agent.policy.encoder.older_frames_last
+def places_in(agent: Agent, start: Agent) -> Tensor | None:
+    """Return where the features of a smaller policy are among an actor's own; None: it is none."""
+    if not isinstance(agent, LoneActor):
+        return None
+    smaller, own = start.actor.encoder, agent.policy.encoder
+    alike = type(smaller) is type(own)
+    sizes, own_sizes = ((a.spec.observation.frames, a.config.widening) for a in (start, agent))
+    larger = sizes != own_sizes and all(map(operator.le, sizes, own_sizes))
+    return own.places_of(smaller) if alike and larger else None
 
 
-def with_older_frames(weight: Tensor, like: Tensor) -> Tensor:
-    """Return what the weights of one network are in a network that sees more frames.
+def grown(name: str, weight: Tensor, fresh: Tensor, places: Tensor) -> Tensor:
+    """Return what the weights of a network are in a larger one that acts alike.
 
-    The newest frame comes first: a layer's further columns are 0, and a scale of inputs is that of
-    all frames.
+    What it had takes nothing from what is new, which has fresh weights (Chen et al. 2016,
+    "Net2Net", has copies of old units in their place).
 
     Args:
-        weight: of the layer, its bias, or a scale.
-        like: the same of the other network.
+        name: of the tensor.
+        weight: of the layer, its bias, or a scale of inputs.
+        fresh: the same of the larger network, as it was made.
+        places: of the features that the first hidden layer takes.
     """
+    if "input_scale" in name:  # repeated from frame to frame
+        return weight[torch.arange(fresh.numel()) % weight.numel()]
+    larger, units = fresh.clone(), len(weight)
     if weight.dim() == 1:
-        return weight[torch.arange(like.numel()) % weight.numel()]
-    return functional.pad(weight, (0, like.shape[-1] - weight.shape[-1]))
+        larger[:units] = weight
+        return larger
+    on_features = name.endswith("hidden_layer.weight")
+    larger[:units] = 0.0
+    larger[:units, places if on_features else torch.arange(weight.shape[1])] = weight
+    return larger
 
 
 def of_what(start: Agent, agent: Agent) -> str:

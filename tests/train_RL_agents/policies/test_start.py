@@ -91,18 +91,45 @@ def test_an_actor_alone_begins_with_any_actor(name, start, tmp_path):
 
 @pytest.mark.parametrize("name", ALONE)
 @pytest.mark.parametrize("encoder", ["published", "relative_motion"])
-@pytest.mark.parametrize(("theirs", "own"), [(1, 2), (2, 3)])
-def test_an_actor_alone_begins_with_one_that_sees_fewer_frames(
-    name, encoder, theirs, own, tmp_path
-):
-    algorithm = {"encoder": encoder}
-    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm=algorithm, stack_k=theirs)
-    agent = begun("DPI", path, algorithm=algorithm, stack_k=own)
+@pytest.mark.parametrize(
+    ("theirs", "own"),
+    [((1, 1), (2, 1)), ((2, 1), (3, 1)), ((1, 1), (1, 2)), ((1, 2), (1, 5)), ((2, 1), (3, 2))],
+)
+def test_an_actor_alone_begins_with_a_smaller_one(name, encoder, theirs, own, tmp_path):
+    """Of (frames, widening): it acts alike, and what is new learns."""
+    (frames, width), (own_frames, own_width) = theirs, own
+    smaller, larger = ({"encoder": encoder, "widening": w} for w in (width, own_width))
+    path = save_policy(tmp_path / "policy.pt", "SAC", algorithm=smaller, stack_k=frames)
+    agent = begun(name, path, algorithm=larger, stack_k=own_frames)
     seen = agent.spec.observation.draw(16, torch.Generator().manual_seed(0))
-    newest = type(seen)(*(part[:, : part.shape[1] * theirs // own] for part in seen))
+    newest = type(seen)(*(part[:, : part.shape[1] * frames // own_frames] for part in seen))
     expected = load_policy(path)[0].act(newest, mean=True)
     torch.testing.assert_close(agent.act(seen), expected, rtol=0.0, atol=1e-4)
     torch.testing.assert_close(agent.explore(seen), expected, rtol=0.0, atol=0.05)
+    agent.policy(seen).sum().backward()
+    for parameter in agent.policy.output_layer.parameters():
+        assert (parameter.grad != 0.0).float().mean() > 0.2
+
+
+def test_where_an_observation_is_flat_too(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "SAC", task="pendulum")
+    agent = begun("PPO", path, task="pendulum", stack_k=2, algorithm={"widening": 2})
+    (state,) = agent.spec.observation.draw(16, torch.Generator().manual_seed(0))
+    expected = load_policy(path)[0].act((state[..., : state.shape[-1] // 2],), mean=True)
+    torch.testing.assert_close(agent.act((state,)), expected, rtol=0.0, atol=1e-4)
+
+
+def test_wider_layers_for_fewer_frames_are_refused(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "SAC", stack_k=2)
+    with pytest.raises(ConfigError, match=r"give its settings, stack_k=2 algorithm.widening=1, or"):
+        begun("DPI", path, algorithm={"widening": 2})
+
+
+@pytest.mark.parametrize("name", WITH_CRITICS)
+def test_what_learns_values_does_not_grow(name, tmp_path):
+    path = save_policy(tmp_path / "policy.pt", name)
+    with pytest.raises(ConfigError, match=r"give its settings, algorithm.widening=1, or"):
+        begun(name, path, algorithm={"widening": 2})
 
 
 def test_fewer_frames_than_the_start_are_refused(tmp_path):

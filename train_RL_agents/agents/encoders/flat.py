@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from marinenav_env.envs.spec import FlatSpec
@@ -20,8 +22,6 @@ FLAT_WIDTH = 256  # that of the published encoder's output, for five objects
 class FlatEncoder(ObservationEncoder):
     """One layer for an observation that is one vector."""
 
-    older_frames_last = True
-
     def __init__(
         self, spec: FlatSpec, magnitude: Sequence[float] | None, widening: int = 1
     ) -> None:
@@ -32,6 +32,10 @@ class FlatEncoder(ObservationEncoder):
         self.register_buffer("observation_input_scale", scale)
         self.features, self.hidden_width = FLAT_WIDTH * widening, HIDDEN_WIDTH * widening
         self.observation_encoder = layer(width, self.features)
+
+    def places_of(self, smaller: Any) -> Tensor:
+        """Return the first places: older frames are the last inputs."""
+        return torch.arange(smaller.features)
 
     def inputs(self, observation: tuple[Tensor]) -> tuple[Tensor]:
         """Return the scaled observation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,14 +32,20 @@ class _ObjectsEncoder(ObservationEncoder):
     State-dict names are those of the published weights.
     """
 
-    older_frames_last = True
-
     def __init__(self, own: int, objects: int, rows: int, widening: int) -> None:
         super().__init__()
-        own_width, width = EGO_WIDTH * widening, OBJECT_WIDTH * widening
+        self.widths = EGO_WIDTH * widening, OBJECT_WIDTH * widening
+        own_width, width = self.widths
         self.self_encoder = layer(own, own_width)
         self.object_encoder = layer(objects, width)
         self.features, self.hidden_width = own_width + rows * width, HIDDEN_WIDTH * widening
+
+    def places_of(self, smaller: Any) -> Tensor:
+        """Return the places of the robot's features, then of each object's; older ones are last."""
+        (own_width, width), (own, each) = self.widths, smaller.widths
+        place = torch.arange(smaller.features - own)  # among those of the objects
+        objects = own_width + place // each * width + place % each
+        return torch.cat((torch.arange(own), objects))
 
     def inputs(self, observation: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Return what the layers take: of the robot, of K objects, and which of these are there."""

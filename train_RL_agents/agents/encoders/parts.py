@@ -6,7 +6,7 @@ Widths are those of widening 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +22,19 @@ HIDDEN_WIDTH = 128  # published width of both hidden layers on it
 class ObservationEncoder(nn.Module):
     """What encoders share."""
 
-    older_frames_last: ClassVar[bool] = False
-    """Whether inputs and features of older frames come after all those of the newest one, so that
-    layers of one frame become those of several by further columns."""
+    features: int
+
+    def places_of(self, smaller: Any) -> Tensor | None:
+        """Return where the features of a narrower encoder, or one of fewer frames, are in its own.
+
+        Args:
+            smaller: encoder of the same class.
+
+        Returns:
+            Index [F of the smaller one], where its inputs are the first of the inputs here; None
+            where they are not.
+        """
+        return None
 
     def read(self, observation: Any) -> Any:
         """Return what of an observation the encoder reads, views; a replay need keep no more.
