@@ -87,6 +87,7 @@ def _parts(result: Result, other: Result, bootstrap: WorldBootstrap) -> dict[str
         "path_ratio": of_vessels(vessels["path"] / vessels["direct"], arrived),
         "time_s": (outcomes.time_s * both, both),
         "energy": (outcomes.energy * both, both),
+        "return": (outcomes.episode_return.double(), every_world),
     }
 
 

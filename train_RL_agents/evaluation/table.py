@@ -36,7 +36,7 @@ def _returns(results: Sequence[ReturnResult], title: str) -> list[Table]:
     for name in ("episodes", "return", "95% CI", "std", "timed out", "length"):
         table.add_column(name, justify="right")
     for row in (result.as_json() for result in results):
-        low, high = row["mean_return_ci95"] or (None, None)
+        low, high = row["mean_return_ci95"]
         table.add_row(
             str(row["episodes"]),
             _number(row["mean_return"], 2),
@@ -57,8 +57,7 @@ TABLES: dict[type, Callable[..., list[Table]]] = {
 
 def _ends(results: Sequence[StageResult], title: str) -> Table:
     caption = (
-        "time (s) and energy (N s, or shares of a largest choice): means of the successful "
-        "episodes; return: of a robot, mean of all"
+        "time (s) and energy (N s, or shares of a largest choice): means of the successful episodes"
     )
     table = Table(title=title, caption=caption, box=box.HORIZONTALS, padding=0, pad_edge=False)
     with_vortices = any(result.stage.vortices for result in results)
@@ -66,7 +65,7 @@ def _ends(results: Sequence[StageResult], title: str) -> Table:
     counts = ["robots", "buoys", *(["vortices"] if with_vortices else [])]
     counts += ["min_distance_m"] if with_distance else []
     shares = ["episodes", "success", "95% CI", "collided", "timed out"]
-    for name in (*counts, *shares, "time", "energy", "return"):
+    for name in (*counts, *shares, "time", "energy"):
         table.add_column(name, justify="right")
     for result in results:
         row = result.as_json()
@@ -74,7 +73,6 @@ def _ends(results: Sequence[StageResult], title: str) -> Table:
             *(str(getattr(result.stage, name)) for name in counts),
             *_how_they_ended(row),
             _number(row["mean_energy"], 0),
-            _number(row["mean_return"], 1),
         )
     return table
 

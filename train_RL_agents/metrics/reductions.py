@@ -172,17 +172,17 @@ def t_quantile(degrees: int) -> float:
     return float(special.stdtrit(degrees, 0.975))
 
 
-def mean_interval(values: Tensor) -> list[float] | None:
-    """Return the 95% interval of the mean of independent values [n], by Student's t.
+def mean_interval(values: Tensor) -> list[float | None]:
+    """Return the ends of the 95% interval of the mean of independent values [n], by Student's t.
 
-    Returns:
-        Its ends; None for a single value.
+    Those of a single value are None.
     """
-    if len(values) < 2:
-        return None
-    mean, half = values.double().mean(), t_quantile(len(values) - 1) * values.double().std()
-    half = half / len(values) ** 0.5
-    return [(mean - half).item(), (mean + half).item()]
+    count = len(values)
+    if count < 2:
+        return [None, None]
+    mean, spread = values.double().mean().item(), values.double().std().item()
+    half = t_quantile(count - 1) * spread / count**0.5
+    return [mean - half, mean + half]
 
 
 NORMAL_QUANTILE = float(special.ndtri(0.975))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     """Copy the networks of the policy `algorithm.start` into an agent.
 
     An actor alone may be larger than the policy that it begins with: see more frames, or have wider
-    layers. It acts alike, since what comes of the rest has weights of 0.
+    layers. It acts alike, since its outputs and old units begin with weights of 0 on what is new.
 
     Args:
         agent: takes over what it can use of them; its optimizer stays as it is.
@@ -61,11 +60,13 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
     names = agent.network_settings
     theirs, own = settings_of(start.config, names), settings_of(config, names)
     differ = {key: value for key, value in theirs.items() if value != own[key]}
+    smaller_in = {key for key in GROWING if key in differ and theirs[key] < own[key]}
     places = places_in(agent, start.agent)
-    if places is not None:
-        differ = {key: value for key, value in differ.items() if key not in GROWING}
-        for name in weights.keys() & state.keys():
-            weights[name] = grown(name, weights[name], state[name], places)
+    if smaller_in and places is not None:
+        differ = {key: value for key, value in differ.items() if key not in smaller_in}
+        if not differ.keys() - IN_WEIGHTS:
+            for name in weights.keys() & state.keys():
+                weights[name] = grown(name, weights[name], state[name], places)
     fit = all(
         name in state
         and state[name].shape == weight.shape
@@ -82,21 +83,23 @@ def begin_with(agent: Agent, config: TrainConfig) -> None:
 
 
 def places_in(agent: Agent, start: Agent) -> Tensor | None:
-    """Return where the features of a smaller policy are among an actor's own; None: it is none."""
+    """Return where the features of a smaller policy are among those of an actor alone.
+
+    Returns:
+        Index [F of the policy]; None where that one has another encoder, or one that cannot grow.
+    """
     if not isinstance(agent, LoneActor):
         return None
     smaller, own = start.actor.encoder, agent.policy.encoder
     alike = type(smaller) is type(own)
-    sizes, own_sizes = ((a.spec.observation.frames, a.config.widening) for a in (start, agent))
-    larger = sizes != own_sizes and all(map(operator.le, sizes, own_sizes))
-    return own.places_of(smaller) if alike and larger else None
+    return own.places_of(smaller) if alike else None
 
 
 def grown(name: str, weight: Tensor, fresh: Tensor, places: Tensor) -> Tensor:
     """Return what the weights of a network are in a larger one that acts alike.
 
-    What it had takes nothing from what is new, which has fresh weights (Chen et al. 2016,
-    "Net2Net", has copies of old units in their place).
+    Old units take nothing from new inputs and units; new units have fresh weights. (Chen et al.
+    2016, "Net2Net", copy old units instead.)
 
     Args:
         name: of the tensor.
@@ -104,15 +107,17 @@ def grown(name: str, weight: Tensor, fresh: Tensor, places: Tensor) -> Tensor:
         fresh: the same of the larger network, as it was made.
         places: of the features that the first hidden layer takes.
     """
+    weight = weight.to(fresh.device)
     if "input_scale" in name:  # repeated from frame to frame
-        return weight[torch.arange(fresh.numel()) % weight.numel()]
+        return weight[torch.arange(len(fresh), device=fresh.device) % len(weight)]
     larger, units = fresh.clone(), len(weight)
     if weight.dim() == 1:
         larger[:units] = weight
         return larger
     on_features = name.endswith("hidden_layer.weight")
+    columns = places if on_features else torch.arange(weight.shape[1])
     larger[:units] = 0.0
-    larger[:units, places if on_features else torch.arange(weight.shape[1])] = weight
+    larger[:units, columns.to(fresh.device)] = weight
     return larger
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from marinenav_env.fields import ConfigError
 from tests.train_RL_agents.policy_samples import save_policy
@@ -15,7 +16,7 @@ from train_RL_agents.config.files import preset_settings, presets
 from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
-from train_RL_agents.policies.start import PLACEHOLDER, begin_with
+from train_RL_agents.policies.start import PLACEHOLDER, begin_with, grown
 from train_RL_agents.run.checkpoint import CheckpointError
 
 ALONE = [
@@ -107,8 +108,31 @@ def test_an_actor_alone_begins_with_a_smaller_one(name, encoder, theirs, own, tm
     torch.testing.assert_close(agent.act(seen), expected, rtol=0.0, atol=1e-4)
     torch.testing.assert_close(agent.explore(seen), expected, rtol=0.0, atol=0.05)
     agent.policy(seen).sum().backward()
-    for parameter in agent.policy.output_layer.parameters():
-        assert (parameter.grad != 0.0).float().mean() > 0.2
+    layers = agent.policy.output_layer, agent.policy.encoder.self_encoder[0]
+    for layer, in_smaller in zip(layers, (128 * width, inputs_of(path)), strict=True):
+        new = layer.weight.grad[:, in_smaller:]
+        assert new.numel() == 0 or (new != 0.0).float().mean() > 0.1
+
+
+def inputs_of(path: Path) -> int:
+    """Return how many features of the robot itself a policy's network takes."""
+    return load_policy(path)[0].actor.encoder.self_encoder[0].in_features
+
+
+def test_it_grows_on_its_own_device():
+    """Tensors of another device that hold nothing refuse what comes from the CPU."""
+    weight, places = torch.rand(4, 3), torch.tensor([0, 1, 4])
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        fresh = torch.empty(8, 6, device="meta")
+        for name in ("policy.hidden_layer.weight", "policy.hidden_layer_2.weight"):
+            assert grown(name, weight, fresh, places).shape == fresh.shape
+        assert grown("policy.hidden_layer.bias", weight[:, 0], fresh[:, 0], places).shape == (8,)
+
+
+def test_the_policy_of_another_task_is_named_first(tmp_path):
+    path = save_policy(tmp_path / "policy.pt", "SAC", task="pendulum")
+    with pytest.raises(ConfigError, match=r"give its settings, task=pendulum, or"):
+        begun("PPO", path, task="mountain_car_continuous", algorithm={"widening": 2})
 
 
 def test_where_an_observation_is_flat_too(tmp_path):
@@ -121,7 +145,7 @@ def test_where_an_observation_is_flat_too(tmp_path):
 
 def test_wider_layers_for_fewer_frames_are_refused(tmp_path):
     path = save_policy(tmp_path / "policy.pt", "SAC", stack_k=2)
-    with pytest.raises(ConfigError, match=r"give its settings, stack_k=2 algorithm.widening=1, or"):
+    with pytest.raises(ConfigError, match=r"give its settings, stack_k=2, or"):
         begun("DPI", path, algorithm={"widening": 2})
 
 

@@ -157,7 +157,7 @@ def _ends(result: Result) -> tuple[str, ...]:
         number(row["timeout"]),
         number(row["mean_time_s"], 1),
         number(row["mean_energy"], 0),
-        number(row["mean_return"], 1),
+        estimate({"value": row["mean_return"], "ci95": row["mean_return_ci95"]}, 1),
         estimate(safety["path_ratio"]),
     )
 
