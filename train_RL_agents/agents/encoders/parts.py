@@ -22,8 +22,6 @@ HIDDEN_WIDTH = 128  # published width of both hidden layers on it
 class ObservationEncoder(nn.Module):
     """What encoders share."""
 
-    features: int
-
     def places_of(self, smaller: Any) -> Tensor | None:
         """Return where the features of a narrower encoder, or one of fewer frames, are in its own.
 
