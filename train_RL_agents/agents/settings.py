@@ -21,8 +21,8 @@ class AgentConfig(Settings):
     start: str = setting("", unit="-", source=MEASURED)
     """The policy to begin with, for fresh weights empty: a run, a checkpoint or a folder of
     pretrained/. It is of the same algorithm, with all that learns in it; DAgger, DPI and PPO take
-    the actor alone, of AC-IQN, DDPG, SAC (its mean action) or any of these, which
-    in `marine` and the classic tasks may have a smaller `stack_k` and a smaller `widening`."""
+    the actor alone, of AC-IQN, DDPG, SAC (its mean action) or any of these, which in `marine` and
+    the classic tasks may have a smaller `stack_k` and a smaller `widening`."""
     learning_rate: float = setting(3e-4, unit="-", source=PROTOTYPE, low=0.0)
     """Adam's rate for the value networks."""
     gamma: float = setting(0.99, unit="1/decision", source=PUBLISHED, low=0.0, high=1.0)

@@ -27,7 +27,7 @@ def result(success, time, gap):
         "direct": torch.full((worlds,), 40.0),
     }
     no = torch.zeros(worlds)
-    outcomes = Outcomes(success, ~success, no.bool(), time, time * 100.0, no)
+    outcomes = Outcomes(success, ~success, no.bool(), time, time * 100.0, -time)
     measures = Measures(worlds, vessels, {}, HULL_RADIUS, 0.5)
     return StageResult(outcomes, measures, PUBLISHED_STAGES[0])
 
@@ -43,6 +43,7 @@ def test_differences_by_hand():
     assert values["success"] == 0.25
     assert values["time_s"] == 2.5
     assert values["energy"] == 250.0
+    assert values["return"] == -(2.0 + 3.0 + 29.0 + 0.0) / 4, "of all worlds"
     assert values["near_miss_vessel"] == 0.25
     assert values["near_miss_buoy"] == 0.0
     assert values["path_ratio"] == 0.0

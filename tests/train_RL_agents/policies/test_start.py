@@ -126,7 +126,8 @@ def test_it_grows_on_its_own_device():
         fresh = torch.empty(8, 6, device="meta")
         for name in ("policy.hidden_layer.weight", "policy.hidden_layer_2.weight"):
             assert grown(name, weight, fresh, places).shape == fresh.shape
-        assert grown("policy.hidden_layer.bias", weight[:, 0], fresh[:, 0], places).shape == (8,)
+        for name in ("policy.hidden_layer.bias", "policy.self_input_scale"):
+            assert grown(name, weight[:, 0], fresh[:, 0], places).shape == (8,)
 
 
 def test_the_policy_of_another_task_is_named_first(tmp_path):

@@ -34,15 +34,16 @@ class _ObjectsEncoder(ObservationEncoder):
 
     def __init__(self, own: int, objects: int, rows: int, widening: int) -> None:
         super().__init__()
-        self.widths = EGO_WIDTH * widening, OBJECT_WIDTH * widening
-        own_width, width = self.widths
+        own_width, width = EGO_WIDTH * widening, OBJECT_WIDTH * widening
         self.self_encoder = layer(own, own_width)
         self.object_encoder = layer(objects, width)
         self.features, self.hidden_width = own_width + rows * width, HIDDEN_WIDTH * widening
 
     def places_of(self, smaller: Any) -> Tensor:
         """Return the places of the robot's features, then of each object's; older ones are last."""
-        (own_width, width), (own, each) = self.widths, smaller.widths
+        encoders: tuple[Any, Any] = self, smaller
+        own_width, own = (encoder.self_encoder[0].out_features for encoder in encoders)
+        width, each = (encoder.object_encoder[0].out_features for encoder in encoders)
         place = torch.arange(smaller.features - own)  # among those of the objects
         objects = own_width + place // each * width + place % each
         return torch.cat((torch.arange(own), objects))
