@@ -161,7 +161,7 @@ def test_a_preset_begins_with_another_one():
         rules.curriculum,
         rules.scenarios,
     )
-    assert (config.updates.batch_size, rules.updates.batch_size) == (1024, 256)
+    assert (config.total_steps, rules.total_steps) == (6_000_000, 20_000_000)
     assert config.env != load_config(agent="SAC")[0].env
 
 
