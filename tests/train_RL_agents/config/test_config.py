@@ -162,7 +162,21 @@ def test_a_preset_begins_with_another_one():
         rules.scenarios,
     )
     assert (config.total_steps, rules.total_steps) == (6_000_000, 20_000_000)
+    assert config.updates == rules.updates
     assert config.env != load_config(agent="SAC")[0].env
+
+
+def test_looking_ahead_has_the_rates_of_its_own_algorithm_and_not_those_of_the_rules():
+    config, alone, rules = (
+        load_config(preset="lookahead")[0],
+        load_config(agent="DPI")[0],
+        load_config(preset="rules")[0],
+    )
+    for of in (
+        lambda c: c.algorithm.acting_average,
+        lambda c: c.updates.rate_factor,
+    ):
+        assert of(config) == of(alone) != of(rules)
 
 
 def test_a_file_begins_with_a_preset(tmp_path):
