@@ -168,15 +168,13 @@ def test_a_preset_begins_with_another_one():
 
 def test_looking_ahead_has_the_rates_of_its_own_algorithm_and_not_those_of_the_rules():
     config, alone, rules = (
-        load_config(preset="lookahead")[0],
-        load_config(agent="DPI")[0],
-        load_config(preset="rules")[0],
+        load_config(**of)[0]
+        for of in ({"preset": "lookahead"}, {"agent": "DPI"}, {"preset": "rules"})
     )
-    for of in (
-        lambda c: c.algorithm.acting_average,
-        lambda c: c.updates.rate_factor,
-    ):
-        assert of(config) == of(alone) != of(rules)
+    averages = [of.algorithm.acting_average for of in (config, alone, rules)]
+    factors = [of.updates.rate_factor for of in (config, alone, rules)]
+    for own, algorithms, others in (averages, factors):
+        assert own == algorithms != others
 
 
 def test_a_file_begins_with_a_preset(tmp_path):
