@@ -128,8 +128,10 @@ def reset(state: State, only: Tensor | None, out: StepBuffers, *, skip_if_empty:
 def observe(state: State, only: Tensor | None, out: StepBuffers) -> None:
     """Write the observation of worlds as they stand (arguments as in `reset`).
 
-    Sensor noise depends on the world, episode, step and robot only, so this gives the numbers
-    that the step before gave; older frames repeat the present one.
+    Sensor noise depends on the world, episode, step and robot only, so this gives the numbers that
+    the step before gave, but for two: robots that ended in that step are gone, and a robot whose
+    neighbours are shown late (`perception.delay`) sees them where they are. Older frames repeat the
+    present one.
     """
     _ops.observe.default(
         state.env, state.changing, state.tables, only, out.frame_list, *state.context

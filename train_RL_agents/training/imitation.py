@@ -16,8 +16,9 @@ from train_RL_agents.agents.dagger import DAgger
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.baselines.registry import Baseline, check_hull
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.policies.load import load_policy
-from train_RL_agents.policies.shield.acting import shield_agent
+from train_RL_agents.policies.shield.acting import settings_in, shield_agent
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.training.replay_learner import Choice, ReplayLearner
 
@@ -80,7 +81,7 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
     act: Teacher = functools.partial(agent.act, mean=True)
     if settings.guarded:
         try:
-            act = shield_agent(agent, config, settings.shield, act)
+            act = shield_agent(agent, _guarded_in(config), settings.shield, act)
         except ConfigError as error:
             raise ConfigError(
                 f"{where}, which cannot be guarded ({error}): give algorithm.guarded=false, or "
@@ -96,6 +97,12 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
             "teacher with continuous actions"
         )
     return functools.partial(_of_index, act, actions.to(device))
+
+
+def _guarded_in(config: TrainConfig) -> TrainConfig:
+    """Return settings whose shield knows the buoys of the scenarios among which a run trains."""
+    given = config.scenarios
+    return settings_in(config, find_scenarios(given.set)) if given.share else config
 
 
 def _of_index(act: Teacher, actions: Tensor, observation: Observation) -> Tensor:

@@ -26,8 +26,8 @@ from train_RL_agents.training.traffic import Traffic
 
 CHUNK_WORLDS = {"cpu": 1_024, "cuda": 1_048_576}
 """Worlds in one forward pass: on a CPU its activations fit the last cache, on a GPU the memory."""
-SEED = 2**31 - 1
-"""Of the copies: they do not foresee what the worlds themselves draw."""
+OTHER_SEED = 2**31 - 1
+"""Bits in which the seed of copies differs: they do not foresee what their worlds draw."""
 FOCUSED = 1e8
 """Concentration with which a noise is next to its mean."""
 
@@ -87,7 +87,7 @@ class Lookahead:
                 discrete=False,
                 device=env.device,
                 dtype=env.real_dtype,
-                seed=SEED,
+                seed=env.state.context.seed ^ OTHER_SEED,
                 info_mode="none",
                 stack_k=env.stack_k,
                 slots=getattr(env, "slots", None),
@@ -140,10 +140,7 @@ class Lookahead:
         acting = action.repeat(self.copies, 1, 1)
         rewards = torch.zeros_like(before.reward)
         for turn in range(self.turns):
-            if turn:
-                acting = self._follow(before.obs)
-            if self._traffic:
-                acting = self._traffic.steer(acting, before.obs)
+            acting = self._follow(before.obs, None if turn else acting)
             if turn < self.held_turns:
                 acting = torch.where(holds, held, acting)
             future.step_into(acting, before, after)
@@ -166,11 +163,14 @@ class Lookahead:
         shares.diagonal(dim1=1, dim2=2).fill_(1.0)
         return shares
 
-    def _follow(self, seen: Any) -> Tensor:
-        parts = [
-            self._act(tuple_like(seen, (field[first : first + self._chunk] for field in seen)))
-            for first in range(0, self._future.worlds, self._chunk)
-        ]
+    def _follow(self, seen: Any, given: Tensor | None) -> Tensor:
+        """Return what all do, [copies * W, R, A]: the traffic, and else the policy or as given."""
+        parts = []
+        for first in range(0, self._future.worlds, self._chunk):
+            worlds = slice(first, first + self._chunk)
+            part = tuple_like(seen, (field[worlds] for field in seen))
+            action = self._act(part) if given is None else given[worlds]
+            parts.append(self._traffic.steer(action, part, worlds) if self._traffic else action)
         return torch.cat(parts)
 
 

@@ -16,6 +16,9 @@ from train_RL_agents.evaluation.steering import (
     with_actions_of,
 )
 
+ALL = slice(None)
+"""Of the worlds."""
+
 
 class Traffic:
     """Every other vessel of some worlds, steered by a controller.
@@ -28,9 +31,15 @@ class Traffic:
     def __init__(self, robots: Tensor, policy: Policy) -> None:
         self.robots, self.own, self._policy = robots, ~robots, policy
 
-    def steer(self, action: Tensor, observation: Any) -> Tensor:
-        """Return actions [W, R, ...] with those of the controller in the place of its vessels."""
-        return with_actions_of(self._policy, self.robots, action, observation)
+    def steer(self, action: Tensor, observation: Any, worlds: slice = ALL) -> Tensor:
+        """Return actions [W, R, ...] with those of the controller in the place of its vessels.
+
+        Args:
+            action: the policy's.
+            observation: of all robots.
+            worlds: those that both are of.
+        """
+        return with_actions_of(self._policy, self.robots[worlds], action, observation)
 
     def of_copies(self, copies: int) -> Traffic:
         """Return the traffic of so many copies of the worlds, one after another."""

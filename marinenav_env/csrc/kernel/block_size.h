@@ -1,6 +1,7 @@
 // Threads a block of the CUDA kernels. Free of CUDA, so that it can be tested without.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>
@@ -14,6 +15,16 @@ constexpr int kSmallestBlock = 32, kUsualBlock = 128, kLargestBlock = 256;
 
 /// Numbers that one launch can work on: whole blocks of them have to fit into an int.
 constexpr int kMostAtOnce = std::numeric_limits<int>::max() - kLargestBlock;
+
+/// Threads of a launch with one for each of `rows` in each of `worlds`, which may also be plans and
+/// vessels. Throws std::length_error if they are more than a launch can work on.
+inline int launched(int worlds, int rows) {
+  const int64_t count = int64_t{worlds} * rows;
+  if (count > kMostAtOnce)
+    throw std::length_error("marinenav: " + std::to_string(worlds) + " times " + std::to_string(rows) +
+                            " is too much for one launch: give fewer worlds or vessels at once");
+  return static_cast<int>(count);
+}
 
 /// The size that a value of MARINENAV_BLOCK_SIZE asks for; the usual one if it is unset or empty.
 /// Throws std::invalid_argument if it is no whole number in the range.

@@ -190,9 +190,8 @@ struct CudaLauncher {
 
   template <class Phase>
   void operator()(int worlds, int robots, const Phase& phase) const {
-    const int count = worlds * (Phase::kPerRobot ? robots : 1);
+    const int count = launched(worlds, Phase::kPerRobot ? robots : 1), threads = block_size();
     if (count == 0) return;  // CUDA takes a grid of no blocks for an error
-    const int threads = block_size();
     run_phase<<<(count + threads - 1) / threads, threads, 0, c10::cuda::getCurrentCUDAStream()>>>(
         phase, worlds, count);
     C10_CUDA_KERNEL_LAUNCH_CHECK();

@@ -30,3 +30,18 @@ def test_other_values_are_refused_not_replaced(program, value):
     status, message = answer(program, value)
     assert status == 1
     assert f"MARINENAV_BLOCK_SIZE={value}: give a whole number from 32 to 256" in message
+
+
+@pytest.mark.parametrize(
+    ("worlds", "rows", "count"), [(65_536, 5, 327_680), (41_200_000, 52, 2_142_400_000), (0, 7, 0)]
+)
+def test_threads_of_a_launch(program, worlds, rows, count):
+    assert answer(program, str(worlds), str(rows)) == (0, str(count))
+
+
+@pytest.mark.parametrize("worlds", [41_300_000, 82_600_000])
+def test_more_than_a_launch_can_work_on_is_refused(program, worlds):
+    """The product is negative as an int, or positive and too small."""
+    status, message = answer(program, str(worlds), "52")
+    assert status == 1
+    assert f"{worlds} times 52 is too much for one launch" in message

@@ -180,3 +180,17 @@ def test_a_teacher_that_no_shield_can_guard_is_named_with_the_remedy(tmp_path):
 def test_a_guarded_teacher_may_observe_several_decisions():
     config = settings("algorithm.teacher=pretrained/randomised", "stack_k=2")
     assert teacher_of(config, CPU).shield.frames == 2
+
+
+def test_a_guarded_teacher_knows_the_buoys_of_the_scenarios(tmp_path):
+    def guarded(radius):
+        path = tmp_path / f"{radius}.yaml"
+        path.write_text(
+            "name: large\nvessels: [{start: [0, 0], goal: [30, 0]}]\n"
+            f"buoys: [{{position: [15, 0], radius: {radius}}}]\n"
+        )
+        return teacher_of(settings("scenarios.share=0.2", f"scenarios.set={path}"), CPU)
+
+    assert guarded(1.5).shield.buoy_radius == 1.5
+    with pytest.raises(ConfigError, match=r"cannot be guarded \(scenario 'large': .*guarded=false"):
+        guarded(5.0)

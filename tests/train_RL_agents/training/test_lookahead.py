@@ -333,3 +333,9 @@ def test_only_worlds_of_a_kind_are_copied():
 def test_what_is_held_cannot_outlast_what_is_played():
     with pytest.raises(ConfigError, match="hold_s"):
         LookaheadConfig(horizon_s=1.0, hold_s=2.0)
+
+
+@pytest.mark.parametrize("seed", [0, 2**31 - 1, -1])
+def test_copies_never_draw_what_their_worlds_draw(seed):
+    ahead = Lookahead(MarineNavEnv(2, stages=STAGES, config=CONFIG, seed=seed), to_goal, AHEAD)
+    assert ahead._future.state.context.seed != seed

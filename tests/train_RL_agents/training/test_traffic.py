@@ -22,7 +22,7 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.steering import traffic_robots
 from train_RL_agents.run import checkpoint
-from train_RL_agents.training.lookahead import Lookahead
+from train_RL_agents.training.lookahead import CHUNK_WORLDS, Lookahead
 from train_RL_agents.training.run_state import make_learner
 from train_RL_agents.training.traffic import Traffic
 
@@ -67,8 +67,10 @@ def test_the_controller_steers_its_vessels_and_nobody_learns_from_them(agent):
     assert (kept & ~robots).sum() >= (~robots).sum() - 2
 
 
-def test_copies_have_the_traffic_of_their_worlds():
+@pytest.mark.parametrize("at_once", [1_000, 7])
+def test_copies_have_the_traffic_of_their_worlds(at_once, monkeypatch):
     """Steered by the policy itself, and trying nothing, it changes nothing; else it does."""
+    monkeypatch.setitem(CHUNK_WORLDS, "cpu", at_once)
     env, stepper = under_way()
     robots = traffic_robots(1.0, env.worlds, env.robots)
     action, tried = to_goal(stepper.now.obs), tried_by(env)

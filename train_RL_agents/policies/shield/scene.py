@@ -31,6 +31,15 @@ class Scene(NamedTuple):
     vessel: Tensor
 
 
+def looks_like_vessel(seen_radius: Tensor, buoy_radius: float) -> Tensor:
+    """Return whether objects look larger than the largest buoy.
+
+    By more than float32 rounds: in float64 a buoy that a float32 observation shows as 1.2 m, which
+    is 1.2000000477, is none.
+    """
+    return seen_radius > buoy_radius * (1.0 + 1e-6)
+
+
 def scene_of(
     observation: tuple[Tensor, Tensor, Tensor], buoy_radius: float, vessel_radius: float
 ) -> Scene:
@@ -46,7 +55,7 @@ def scene_of(
     """
     ego, objects, mask = observation
     seen = objects[..., 4]
-    vessel = seen > buoy_radius
+    vessel = looks_like_vessel(seen, buoy_radius)
     radius = torch.where(vessel, seen.clamp(min=vessel_radius), torch.full_like(seen, buoy_radius))
     return Scene(
         ego[:, :2].t().unsqueeze(1),

@@ -18,7 +18,7 @@ from marinenav_env.vessels import VesselConfig
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.frames import decisions_of, joined
-from train_RL_agents.policies.shield.scene import length, nearness
+from train_RL_agents.policies.shield.scene import length, looks_like_vessel, nearness
 from train_RL_agents.policies.shield.torch_rollout import TorchRollout
 
 
@@ -164,7 +164,8 @@ class Shield(nn.Module):
         )
         predicted = clear.amin(-1)  # [1, N]
         nearest = clear[0].argmin(-1, keepdim=True)
-        from_vessel = sight[1][..., 4].gather(1, nearest) > self.buoy_radius  # [N, 1]
+        seen_radius = sight[1][..., 4].gather(1, nearest)  # [N, 1]
+        from_vessel = looks_like_vessel(seen_radius, self.buoy_radius)
         rows = self.planned_rows(predicted[0])
         action, clearance = self.best(
             select_rows(sight, rows),
@@ -188,7 +189,7 @@ class Shield(nn.Module):
         present = sight[2] > 0.5
         if not self.hides:
             return present
-        shown = present & (sight[1][..., 4] > self.buoy_radius)
+        shown = present & looks_like_vessel(sight[1][..., 4], self.buoy_radius)
         action = self.ahead.policy(self.ahead.seen(sight, shown))
         held = action.reshape(1, sight[0].shape[0], -1)
         nothing = decisions_of(sight, 0, 0, 1)

@@ -49,6 +49,8 @@ struct Surroundings {
       return read_lanes<V>(n, sight.count, [&](int i) { return sight.ego[int64_t{i} * 7 + f]; });
     };
     goal_x = ego(0), goal_y = ego(1);
+    // More than float32 rounds: in float64 a buoy of 1.2 m observed in float32 has 1.2000000477 m.
+    const V largest_buoy = splat<V>(p.scenario.buoy_radius_max * T(1 + 1e-6));
     MN_UNROLL
     for (int k = 0; k < kObjects; ++k) {
       const auto entry = [&](int f) {
@@ -57,7 +59,7 @@ struct Surroundings {
         });
       };
       const V seen = entry(4), zero = splat<V>(T(0));
-      const auto vessel = seen > splat<V>(p.scenario.buoy_radius_max);
+      const auto vessel = seen > largest_buoy;
       object[k] = {entry(0), entry(1), select(vessel, entry(2), zero),
                    select(vessel, entry(3), zero), seen};
       radius[k] = select(vessel, larger(seen, splat<V>(p.vessel.radius)),

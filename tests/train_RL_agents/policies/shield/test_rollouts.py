@@ -1,5 +1,7 @@
 """Plans in TorchScript are those of the core."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from tests.train_RL_agents.policies.shield.situations import (
     Constant,
     random_situations,
     remembered,
+    seen,
 )
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.agents.shield_settings import ShieldConfig
@@ -46,6 +49,19 @@ def test_scripted_plans_are_the_cores(action, frames):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
     now, torch_now = (kind.seen(sight, shown) for kind in kinds)
     torch.testing.assert_close(now, torch_now, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [CoreRollout, TorchRollout])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_buoy_whose_radius_float32_rounds_up_stays_a_buoy(kind, dtype):
+    """As a vessel it would have the own radius, which is 1.6 m more, and move."""
+    env = dataclasses.replace(ENV, scenario=dataclasses.replace(ENV.scenario, buoy_radius_max=1.2))
+    sight = tuple(part.to(dtype) for part in seen((12.0, 0.0, -1.0, 0.0, 1.2), dtype=torch.float32))
+    ahead = kind(Constant((0.0, 0.0)), env, discrete=False, closer=0.0, frames=1)
+    nothing = decisions_of(sight, 0, 0, 1)
+    clear, _ = ahead.roll(sight, sight[2] > 0.5, nothing, torch.zeros(1, 1, 2, dtype=dtype), 1, 4)
+    expected = 12.0 - 2.0 * 2.0 - 1.2 - env.vessel.radius  # 2 s at 2 m/s
+    assert clear[0, 0, 0].item() == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize(("frames", "hidden"), [(1, 0.7), (3, None)])
