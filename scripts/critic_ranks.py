@@ -18,7 +18,6 @@ import argparse
 import functools
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -44,7 +43,7 @@ from train_RL_agents.commands.options import (
     stage_of,
     with_world_options,
 )
-from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.parser import Parser, output_file, tells
 from train_RL_agents.config.build import Policy
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.evaluation.intervals import bootstrap_of
@@ -254,7 +253,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="S",
         help="play the copies for so many seconds (default %(default)s)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
+    parser.add_argument(
+        "--json", type=output_file(), metavar="FILE", help="write the record to this file"
+    )
     rest, settings = split_settings(arguments)
     options = parser.parse_args(rest, argparse.Namespace(settings=settings))
     for name, least in (("worlds", 1), ("decisions", 1)):
@@ -262,8 +263,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             parser.error(f"--{name} is {getattr(options, name)}: give {least} or more")
     if not 0.5 <= options.horizon_s <= 60.0:
         parser.error(f"--horizon-s is {options.horizon_s:g}: give 0.5 to 60")
-    if options.json and not options.json.absolute().parent.is_dir():
-        parser.error(f"--json is {str(options.json)!r}: its folder is missing, make it")
     return options
 
 

@@ -25,8 +25,7 @@ from matplotlib.transforms import Bbox
 
 from marinenav_env.render.figures import save_figure
 from marinenav_env.render.ink import colour_of
-from scripts.plot_training import FIGURES, check_output
-from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.parser import FIGURES, Parser, output_file, tells
 
 CLASSES = ("HO", "GW", "SO")
 PLACES = (
@@ -150,10 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "folders", nargs="+", type=Path, metavar="FOLDER", help="policies to draw, a folder each"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, help=f"write this figure: {' '.join(FIGURES)}"
+        "--output",
+        type=output_file(*FIGURES),
+        required=True,
+        help=f"write this figure: {' '.join(FIGURES)}",
     )
     options = parser.parse_args(arguments)
-    check_output(options.output, FIGURES)
     points = [point_of(folder) for folder in options.folders]
     save_figure(plot(points), options.output, dpi=150)
     print(options.output)

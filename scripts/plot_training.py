@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marinenav_env.render.figures import save_figure
-from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.parser import FIGURES, Parser, output_file, tells
 from train_RL_agents.metrics.curves import AXES, plot_runs, read_run
-
-FIGURES = (".png", ".pdf", ".svg")
 
 
 @tells(ValueError, status=2)
@@ -33,7 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of a run or of a sweep"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, help=f"write this figure: {' '.join(FIGURES)}"
+        "--output",
+        type=output_file(*FIGURES),
+        required=True,
+        help=f"write this figure: {' '.join(FIGURES)}",
     )
     parser.add_argument(
         "--x", choices=AXES, default="steps", help="draw over this course of the runs"
@@ -41,7 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--labels", nargs="+", help="name the runs so in the legend, one name each")
     parser.add_argument("--dpi", type=int, default=150, help="draw so many pixels per inch")
     options = parser.parse_args(arguments)
-    check_output(options.output, FIGURES)
     if options.labels and len(options.labels) != len(options.runs):
         raise ValueError(
             f"--labels has {len(options.labels)} names for {len(options.runs)} runs: give one each"
@@ -51,19 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     save_figure(plot_runs(runs, options.x), options.output, options.dpi)
     print(options.output)
     return 0
-
-
-def check_output(path: Path, endings: Sequence[str]) -> None:
-    """Check where a drawing should go.
-
-    Raises:
-        ValueError: its ending is unknown, or its folder is missing.
-    """
-    if path.suffix.lower() not in endings:
-        known = " ".join(endings)
-        raise ValueError(f"--output {str(path)!r} ends in {path.suffix!r}: use one of {known}")
-    if not path.parent.is_dir():
-        raise ValueError(f"--output {str(path)!r}: folder {str(path.parent)!r} is missing, make it")
 
 
 if __name__ == "__main__":

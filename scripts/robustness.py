@@ -14,7 +14,6 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -33,7 +32,7 @@ from train_RL_agents.commands.options import (
     split_settings,
     with_true_hulls,
 )
-from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.parser import Parser, output_file, tells
 from train_RL_agents.config.files import preset_settings
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.load import load_policy
@@ -219,15 +218,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="guard the policies with a shield, with these settings where given (docs/shield.md)",
     )
     parser.add_argument(
-        "--json", type=Path, required=True, metavar="FILE", help="write the record to this file"
+        "--json",
+        type=output_file(),
+        required=True,
+        metavar="FILE",
+        help="write the record to this file",
     )
     rest, settings = split_settings(arguments)
     options = parser.parse_args(rest, argparse.Namespace(settings=settings))
     if not chosen(options.quantities):
         names = ", ".join(quantity.name for quantity in QUANTITIES)
         parser.error(f"--quantities {' '.join(options.quantities)}: none of {names} holds one")
-    if not options.json.absolute().parent.is_dir():
-        parser.error(f"--json is {str(options.json)!r}: its folder is missing, make it")
     return options
 
 

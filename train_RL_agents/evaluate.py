@@ -6,22 +6,25 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from marinenav_env.fields import plain
 from marinenav_env.files import write_json
 from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.evaluation import (
     EPISODES,
+    EvaluatedPolicy,
     check_together,
     evaluate,
     evaluate_against,
 )
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, split_settings
-from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.parser import FIGURES, Parser, output_file, tells
 from train_RL_agents.commands.traffic import add_traffic_option, check_traffic_option
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.baselines.registry import BASELINES, PREFIX
 from train_RL_agents.evaluation.ensemble import ENSEMBLE
+from train_RL_agents.evaluation.episodes import evaluation_config
 from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.source import source_commit
@@ -97,7 +100,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="evaluate this policy in the same worlds too, without a shield, and print the paired "
         "differences",
     )
-    parser.add_argument("--json", metavar="OUT", help="write the table to this file")
+    parser.add_argument(
+        "--json", type=output_file(), metavar="OUT", help="write the table to this file"
+    )
     parser.add_argument(
         "--report",
         metavar="FOLDER",
@@ -113,7 +118,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             help=f"show these {shown} on the page too",
         )
     parser.add_argument(
-        "--figure", "--picture", metavar="PNG", help="draw one episode of each stage"
+        "--figure",
+        "--picture",
+        type=output_file(*FIGURES),
+        metavar="PNG",
+        help="draw one episode of each stage",
     )
     parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="evaluate on this device"
@@ -123,9 +132,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace.settings = settings
     if namespace.episodes is not None and namespace.episodes < 1:
         parser.error(f"--episodes is {namespace.episodes}: give 1 or more")
-    for option, path in (("--json", namespace.json), ("--figure", namespace.figure)):
-        if path and not Path(path).absolute().parent.is_dir():
-            parser.error(f"{option} is {path!r}: its folder is missing, make it")
     check_traffic_option(parser, namespace)
     if namespace.figure and namespace.scenario:
         parser.error("--figure draws episodes of stages: leave it or --scenario out")
@@ -155,25 +161,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first = evaluate(parsed, parsed.checkpoint[0], console)
     others = (evaluate(parsed, path, console, first.config) for path in parsed.checkpoint[1:])
     policies = [first, *others]
-    names = "seed", "settings", "traffic", "cvar", "adaptive_cvar"
+    names = "seed", "settings", "scenario", "traffic", "cvar", "adaptive_cvar"
     asked = {name: getattr(parsed, name) for name in names} | {"commit": source_commit()}
     named = zip(parsed.checkpoint, policies, strict=True)
     tables = [
-        {"checkpoint": path, **asked, "env": plain(policy.config.env), **policy.as_json()}
+        {"checkpoint": path, **asked, "env": played_in(policy, parsed), **policy.as_json()}
         for path, policy in named
     ]
-    if parsed.figure:
-        draw_trajectories(
-            first.agent, first.config, parsed.seed, Path(parsed.figure), act=first.act
-        )
     if parsed.against:
         tables[0]["against"] = evaluate_against(parsed, first, console)
     if parsed.json:
-        write_json(Path(parsed.json), tables[0] if len(tables) == 1 else {"policies": tables})
+        write_json(parsed.json, tables[0] if len(tables) == 1 else {"policies": tables})
     if parsed.report:
         facts = {"seed": parsed.seed, "device": choose_device(parsed.device), "more": more}
         print(page.write_report(Path(parsed.report), policies, **facts))
+    if parsed.figure:
+        draw_trajectories(first.agent, first.config, parsed.seed, parsed.figure, act=first.act)
     return 0
+
+
+def played_in(policy: EvaluatedPolicy, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the environment of the episodes, which end as evaluations do.
+
+    What a scenario changes in it says its file.
+    """
+    env = evaluation_config(policy.config.env, among_others=bool(arguments.traffic))
+    return cast(dict[str, Any], plain(env))
 
 
 if __name__ == "__main__":

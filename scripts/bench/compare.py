@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from marinenav_env.files import write_json
 from train_RL_agents.commands.console import open_console
-from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.parser import Parser, output_file, tells
 
 KIND = (
     *("mode", "task", "agent", "shield", "worlds", "robots", "buoys", "vortices"),
@@ -46,15 +46,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--rounds", type=int, default=5, help="measure both this often (default %(default)s)"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
+    parser.add_argument(
+        "--json", type=output_file(), metavar="FILE", help="write the record to this file"
+    )
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:end])
     options.options = arguments[end + 1 :]
     if options.rounds < 1:
         parser.error(f"--rounds is {options.rounds}: give 1 or more")
-    if options.json is not None and not options.json.parent.is_dir():
-        parser.error(f"--json {options.json}: the folder is missing, make it")
     for checkout in (options.before, options.after):
         if not (checkout / "scripts" / "bench.py").is_file():
             parser.error(f"{checkout} has no scripts/bench.py: name a checkout of this project")

@@ -203,8 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keep_freed_memory()  # as train.py does
     console = open_console()
     device = check_device(options.device)
-    if options.json is not None and not options.json.parent.is_dir():
-        raise ValueError(f"--json {options.json}: the folder is missing, make it")
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.kernel import ops
@@ -13,7 +12,7 @@ from scripts.bench.case import RESETS, Effort
 from scripts.bench.disturbances import DISTURBANCES, env_of, fitting_disturbances
 from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.commands.options import split_settings
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, output_file
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import fitting_agents
 from train_RL_agents.device.placement import choose_device
@@ -132,7 +131,9 @@ def parse(arguments: Sequence[str] | None, description: str | None = None) -> ar
         help="on a GPU, list the costliest kernels of these modes and algorithms (default: of all"
         " rows)",
     )
-    effort.add_argument("--json", type=Path, metavar="PATH", help="write the record to this file")
+    effort.add_argument(
+        "--json", type=output_file(), metavar="PATH", help="write the record to this file"
+    )
     effort.add_argument(
         "--max-mem-delta",
         type=int,

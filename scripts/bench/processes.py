@@ -26,7 +26,7 @@ from scripts.bench.machine import record_head
 from train_RL_agents import train
 from train_RL_agents.agents.registry import REPLAY_AGENTS
 from train_RL_agents.commands.console import open_console
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, output_file
 from train_RL_agents.config.files import load_config
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 
@@ -69,7 +69,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=3,
         help="measure every row so many times (default %(default)s)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
+    parser.add_argument(
+        "--json", type=output_file(), metavar="FILE", help="write the record to this file"
+    )
     parser.add_argument(
         "settings",
         nargs="*",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.files import write_json
 from scripts.bench.machine import record_head, release_memory, timed
 from train_RL_agents.commands.console import open_console
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, output_file
 from train_RL_agents.replay.buffer import DeviceReplay, ReplayConfig, TransitionLayout
 from train_RL_agents.replay.sum_tree import SumTree, weight_of_priority
 
@@ -242,7 +241,9 @@ def show(rows: list[dict[str, Any]], device: torch.device) -> None:
 def main() -> None:
     """Run the benchmark from the command line."""
     parser = Parser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write machine, versions and rows to this file")
+    parser.add_argument(
+        "--json", type=output_file(), help="write machine, versions and rows to this file"
+    )
     parser.add_argument(
         "--quick",
         action="store_true",

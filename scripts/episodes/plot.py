@@ -16,9 +16,8 @@ from marinenav_env.render.geometry import Scene, scenes_of
 from marinenav_env.render.video import save_video
 from marinenav_env.tracks import record_tracks
 from scripts.episodes.record import adapted, add_policy_options
-from scripts.plot_training import FIGURES, check_output
 from train_RL_agents.commands.options import SETTINGS_HELP
-from train_RL_agents.commands.parser import tells
+from train_RL_agents.commands.parser import FIGURES, output_file, tells
 from train_RL_agents.commands.traffic import check_traffic_option
 from train_RL_agents.commands.worlds import worlds_of
 from train_RL_agents.evaluation.episodes import LOOK_INTERVAL
@@ -43,7 +42,7 @@ def define_plot(parser: argparse.ArgumentParser) -> None:
     add_policy_options(parser, required=False, stages="draw an episode in")
     parser.add_argument(
         "--output",
-        type=Path,
+        type=output_file(*FIGURES, *VIDEOS),
         help=f"drawing, ending in one of {' '.join(FIGURES + VIDEOS)}; "
         "the episode's own name, or episodes, with .png in the current folder if left out",
     )
@@ -113,10 +112,8 @@ def check_drawing(output: Path, options: argparse.Namespace) -> None:
     """Check what can be said of a drawing before any work.
 
     Raises:
-        ValueError: the kind of drawing is unknown or has no use for an option, its folder is
-            missing, or it has no pixels.
+        ValueError: the kind of drawing has no use for an option, or it has no pixels.
     """
-    check_output(output, FIGURES + VIDEOS)
     kind = output.suffix.lower()
     if options.fps is not None and kind in FIGURES:
         raise ValueError(f"--fps is {options.fps:g}, which is for videos: leave it out")

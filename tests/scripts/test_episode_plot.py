@@ -57,7 +57,7 @@ def test_video_moves(kind, short, tmp_path):
     ("options", "message"),
     [
         (["--output", "x.bmp"], "'x.bmp' ends in '.bmp': use one of .png .pdf .svg .gif .mp4"),
-        (["--output", "missing/x.png"], "folder 'missing' is missing, make it"),
+        (["--output", "missing/x.png"], "'missing/x.png': its folder is missing, make it"),
         (["--output", "x.gif", "--fps", "0"], "fps is 0.0: give a finite number above 0"),
         (["--output", "x.png", "--dpi", "0"], "--dpi is 0: give 1 or more"),
         (["--output", "x.png", "--fps", "5"], "--fps is 5, which is for videos"),

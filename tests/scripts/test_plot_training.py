@@ -15,7 +15,12 @@ from train_RL_agents.metrics.writer import AnalysisReceiver
 STAGES = ("3 robots, 0 buoys", "5 robots, 4 buoys")
 
 
-def write_run(folder: Path, successes: dict[int, tuple[int, int]], episodes: int = 20) -> None:
+def write_run(
+    folder: Path,
+    successes: dict[int, tuple[int, int]],
+    episodes: int = 20,
+    stages: tuple[str, str] = STAGES,
+) -> None:
     """Write the metrics of a run as the trainer does: a log every 10 steps, evaluations at some."""
     receiver = AnalysisReceiver(folder)
     for step in range(10, 51, 10):
@@ -29,7 +34,7 @@ def write_run(folder: Path, successes: dict[int, tuple[int, int]], episodes: int
         )
         if step in successes:
             receiver.receive("evaluation", step=step, success=0.5, elapsed_s=6.0 * step)
-            for stage, share in zip(STAGES, successes[step], strict=True):
+            for stage, share in zip(stages, successes[step], strict=True):
                 receiver.receive(
                     f"evaluation, {stage}", step=step, episodes=episodes, success=share / episodes
                 )
@@ -79,6 +84,23 @@ def test_the_joint_curve_is_of_the_given_runs_alone(tmp_path):
     (line,) = curves.plot_runs([run]).axes[0].lines
     assert line.get_label() == "SAC (2 seeds, lowest to highest)"
     assert line.get_xydata().tolist() == [[20, pytest.approx(17 / 40)]]
+
+
+@pytest.mark.parametrize(
+    ("begin", "title"), [(0, "success, all stages"), (1, "success, 1 stages of all runs")]
+)
+def test_runs_are_compared_in_the_stages_of_all(run_dir, tmp_path, begin, title):
+    """One that has not been evaluated yet has no say in it."""
+    stages = (*STAGES, "9 robots, 9 buoys")[begin : begin + 2]
+    write_run(tmp_path / "two", {50: (20, 12)}, stages=stages)
+    write_run(tmp_path / "young", {})
+    folders = (run_dir, tmp_path / "two", tmp_path / "young")
+    axes = curves.plot_runs([curves.read_run(folder, "x") for folder in folders]).axes[0]
+    assert axes.get_title(loc="left") == title
+    expected = [[14 / 40, 32 / 40], [32 / 40], []] if begin == 0 else [[0.2, 0.6], [1.0], []]
+    assert [line.get_ydata().tolist() for line in axes.lines] == [
+        pytest.approx(found) for found in expected
+    ]
 
 
 def test_figure_has_a_panel_per_stage_and_a_curve_per_run(run_dir, tmp_path):
@@ -148,7 +170,7 @@ def test_unusable_runs_are_named(content, message, tmp_path, capsys):
     ("options", "message"),
     [
         (["--output", "x.bmp"], "use one of .png"),
-        (["--output", "missing/x.png"], "folder 'missing' is missing, make it"),
+        (["--output", "missing/x.png"], "'missing/x.png': its folder is missing, make it"),
         (["--output", "x.png", "--labels", "a", "b"], "--labels has 2 names for 1 runs"),
     ],
 )

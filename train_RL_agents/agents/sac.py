@@ -125,7 +125,10 @@ class SAC(Agent):
 
     @torch.no_grad()
     def _target(self, batch: Batch, next_obs: Any) -> Tensor:
-        """Return the target `[B]`: the return and the soft value of the next state."""
+        """Return the target `[B]`: the return and the soft value of the state after n decisions.
+
+        Where n is more than one, the entropy of the decisions in between is left out.
+        """
         critics = typed(self.target_critics)
         features = [critic.encoder.layers(next_obs) for critic in critics]
         action, log_prob = self._sample(next_obs)  # [B, A], [B]

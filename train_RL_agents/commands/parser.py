@@ -6,11 +6,14 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, ParamSpec
 
 from marinenav_env.fields import nearest
 
 P = ParamSpec("P")
+FIGURES = (".png", ".pdf", ".svg")
+"""Endings of files that hold a figure."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,6 +31,28 @@ class Parser(argparse.ArgumentParser):
         options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
         known = [option for action in self._actions for option in action.option_strings]
         return "".join(f"; nearest to {option} is {nearest(option, known)}" for option in options)
+
+
+def output_file(*endings: str) -> Callable[[str], Path]:
+    """Return the type of an option that names a file to write, for `add_argument`.
+
+    What it refuses ends the program before any work: a folder, a file in a folder that is missing,
+    and another ending than those given, if any.
+    """
+
+    def read(text: str) -> Path:
+        path = Path(text)
+        ending = path.suffix
+        if endings and ending.lower() not in endings:
+            known = " ".join(endings)
+            raise argparse.ArgumentTypeError(f"{text!r} ends in {ending!r}: use one of {known}")
+        if path.is_dir():
+            raise argparse.ArgumentTypeError(f"{text!r} is a folder: give the name of a file")
+        if not path.absolute().parent.is_dir():
+            raise argparse.ArgumentTypeError(f"{text!r}: its folder is missing, make it")
+        return path
+
+    return read
 
 
 def tells(

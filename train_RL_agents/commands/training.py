@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import operator
 import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from marinenav_env.fields import ConfigError, plain
+from marinenav_env.fields import ConfigError, plain, require
 from train_RL_agents.commands.one_run import train_one
 from train_RL_agents.commands.options import world_settings
 from train_RL_agents.config.files import load_config, task_named, with_overrides
@@ -22,6 +23,14 @@ from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.lock import sole_use
 from train_RL_agents.run.provenance import EVALUATION, RUN, ended_at_once, read_run_record
 from train_RL_agents.training.counters import DivergedRunError
+
+SWITCHES = {
+    "scenarios.": "scenarios.share",
+    "traffic.": "traffic.share",
+    "algorithm.shield": "algorithm.guarded",
+    "algorithm.target_entropy": "algorithm.tune_alpha",
+}
+"""Beginnings of settings, and the setting without which they have no effect."""
 
 
 def start(arguments: argparse.Namespace, processes: Processes) -> None:
@@ -36,6 +45,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     config, seeds, folder = load_config(
         **sources, agent=arguments.agent, overrides=[*world_settings(arguments, task), *own]
     )
+    check_effect(arguments.overrides, config)
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")
@@ -45,6 +55,20 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     check_writable(output_dir)
     with sole_use(output_dir, processes):
         start_in(output_dir, configs, processes)
+
+
+def check_effect(overrides: Sequence[str], config: TrainConfig) -> None:
+    """Check that no setting of the command line is switched off by another one.
+
+    Raises:
+        ConfigError: one is; names both.
+    """
+    for key in (override.partition("=")[0] for override in overrides):
+        for part, switch in SWITCHES.items():
+            if key != switch and key.startswith(part):
+                given = operator.attrgetter(switch)(config)
+                remedy = f"{key} has no effect then; give {switch} too, or leave {key} out"
+                require(bool(given), switch, given, remedy)
 
 
 def start_in(output_dir: Path, configs: Sequence[TrainConfig], processes: Processes) -> None:

@@ -12,8 +12,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from marinenav_env.fields import require
 from train_RL_agents.device.cuda_graphs import CapturedStep
 
+ANNOUNCED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+"""What several processes find each other by, besides WORLD_SIZE."""
 HOST_LIMIT = timedelta(minutes=10)
 """How long a process waits for the others: longer than an evaluation, which only the first does."""
 GPU_LIMIT = timedelta(minutes=2)
@@ -49,10 +52,14 @@ class Processes:
 
         Raises:
             ProcessLostError: the others could not be reached.
+            ConfigError: the environment announces others, and does not say where they are.
         """
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls()
+        missing = ", ".join(name for name in ANNOUNCED if name not in os.environ)
+        remedy = f"start with torchrun, which sets {missing} too, or unset WORLD_SIZE"
+        require(not missing, "WORLD_SIZE", size, remedy)
         rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
         processes = cls(rank, size, local_rank)
         processes.exchange(lambda: dist.init_process_group("gloo", timeout=HOST_LIMIT))

@@ -101,7 +101,9 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
         runs: what to draw.
         x: course of the runs, a key of :data:`AXES`.
     """
-    stages = list(dict.fromkeys(name for run in runs for name in stages_of_run(run)))
+    of_runs = [names for names in map(stages_of_run, runs) if names]  # of those evaluated so far
+    stages = list(dict.fromkeys(name for names in of_runs for name in names))
+    common = [name for name in stages if all(name in names for names in of_runs)]
     stage_rows = -(-len(stages) // 3)
     figure = Figure(figsize=(11.0, 3.4 + 2.5 * stage_rows), layout="constrained")
     grid = figure.add_gridspec(
@@ -109,7 +111,7 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
     )
     top = [figure.add_subplot(grid[0, column]) for column in range(3)]
     titles = (
-        "success, all stages",
+        "success, all stages" if common == stages else f"success, {len(common)} stages of all runs",
         "return of an episode in training",
         "robot-steps/s in training",
     )
@@ -120,7 +122,7 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
         axes.set_title(f"success, {name}", loc="left", fontsize=9)
     for index, run in enumerate(runs):
         ink = colour_of(index)
-        _draw_band(top[0], success_curve(run, stages, x), ink, _legend(run))
+        _draw_band(top[0], success_curve(run, common, x), ink, _legend(run))
         for axes, name in zip(
             (top[1], top[2]), ("episode_return", "robot_steps_per_s"), strict=True
         ):

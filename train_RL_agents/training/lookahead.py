@@ -88,6 +88,7 @@ class Lookahead:
                 device=env.device,
                 dtype=env.real_dtype,
                 seed=env.state.context.seed ^ OTHER_SEED,
+                first_world=self.copies * env.state.context.first_world,
                 info_mode="none",
                 stack_k=env.stack_k,
                 slots=getattr(env, "slots", None),

@@ -50,7 +50,7 @@ def test_ratios_are_of_one_round_and_the_order_alternates(checkouts, tmp_path, c
 def test_what_cannot_be_compared_is_refused(checkouts, tmp_path, refused):
     refused(compare.main, [*checkouts, "--rounds", "0"], "--rounds is 0", status=2)
     nowhere = ["--json", str(tmp_path / "nowhere" / "ratios.json")]
-    refused(compare.main, [*checkouts, *nowhere], "the folder is missing", status=2)
+    refused(compare.main, [*checkouts, *nowhere], "its folder is missing", status=2)
     refused(compare.main, [checkouts[0], str(tmp_path)], "has no scripts/bench.py", status=2)
     once = [*checkouts, "--rounds", "1"]
     refused(compare.main, [*once, "--", "--fail"], "failed in", status=1)

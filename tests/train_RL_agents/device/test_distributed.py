@@ -84,6 +84,18 @@ def test_processes_of_a_machine_share_its_cpu_but_no_gpu(monkeypatch):
     assert Processes().sharing(torch.device("cpu")) == 1
 
 
+def test_processes_that_cannot_find_each_other_are_told(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    for name in ("LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    message = (
+        "WORLD_SIZE is 2: start with torchrun, which sets LOCAL_RANK, MASTER_ADDR, MASTER_PORT"
+    )
+    with pytest.raises(ConfigError, match=message):
+        Processes.join()
+
+
 @pytest.fixture
 def gpus(monkeypatch):
     """Pretends that torch sees a number of GPUs, by their identifiers."""
@@ -121,7 +133,9 @@ def test_a_gpu_waits_shortly_for_the_others(gpus, monkeypatch):
         monkeypatch.setattr(torch.distributed, name, made)
     monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "set_device", own.append)
-    for name, value in (("WORLD_SIZE", "6"), ("RANK", "4"), ("LOCAL_RANK", "2")):
+    announced = {"WORLD_SIZE": "6", "RANK": "4", "LOCAL_RANK": "2"}
+    announced |= {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+    for name, value in announced.items():
         monkeypatch.setenv(name, value)
     for uuids in (("one", "two", "three"), ("three",)):  # a launcher may show its own alone
         gpus(*uuids)

@@ -219,8 +219,10 @@ def test_command_line(saved, tmp_path, capsys, short_evaluations):
     figure = tmp_path / "episodes.png"
     table = table_of(tmp_path, *arguments, "--figure", str(figure))
     assert figure.read_bytes().startswith(b"\x89PNG")
-    asked = ["checkpoint", "seed", "settings", "traffic", "cvar", "adaptive_cvar", "commit", "env"]
-    assert list(table) == [*asked, "stages"]
+    asked = ["seed", "settings", "scenario", "traffic", "cvar", "adaptive_cvar", "commit"]
+    assert list(table) == ["checkpoint", *asked, "env", "stages"]
+    ends = table["env"]["episode"]  # of the evaluation, not of the training
+    assert (ends["max_steps"], ends["stop_on_collision"]) == (episodes.DECISION_LIMIT, True)
     assert [list(row) for row in table["stages"]] == [KEYS]
     printed = capsys.readouterr().out
     assert "mean action" in printed
@@ -288,6 +290,20 @@ def test_actions_that_are_not_finite_end_an_evaluation(monkeypatch):
 
 @pytest.mark.parametrize("option", ["--json", "--figure"])
 def test_a_missing_folder_is_told_before_the_work(tmp_path, refused, option):
-    path = str(tmp_path / "missing" / "out")
-    message = f"{option} is {path!r}: its folder is missing"
-    refused(evaluate.parse, ["--checkpoint", "any", option, path], message, status=2)
+    path = str(tmp_path / "missing" / "out.png")
+    message = f"{path!r}: its folder is missing, make it"
+    refused(evaluate.parse, ["--checkpoint", "any", option, path], option, message, status=2)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("--json", "", "is a folder: give the name of a file"),
+        ("--figure", "x.foo", "ends in '.foo': use one of .png .pdf .svg"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_told_before_the_work(
+    tmp_path, refused, option, name, message
+):
+    path = str(tmp_path / name)
+    refused(evaluate.parse, ["--checkpoint", "any", option, path], option, message, status=2)
