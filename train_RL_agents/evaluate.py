@@ -121,8 +121,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--figure",
         "--picture",
         type=output_file(*FIGURES),
-        metavar="PNG",
-        help="draw one episode of each stage",
+        metavar="FILE",
+        help=f"draw one episode of each stage: {' '.join(FIGURES)}",
     )
     parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="evaluate on this device"

@@ -27,7 +27,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from scripts.checks.fuzzing import configurations, files, interruptions
 from scripts.checks.fuzzing.outcomes import BAD, KINDS, Result, play_all
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, output_file
 from train_RL_agents.evaluation import episodes
 
 DECISION_LIMIT = 50
@@ -140,7 +140,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=0, help="draw the cases from this seed (default %(default)s)"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to this file")
+    parser.add_argument(
+        "--json", type=output_file(), metavar="FILE", help="write the outcomes to this file"
+    )
     options = parser.parse_args(arguments)
     for name in FAMILIES:
         if getattr(options, name) < 0:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from marinenav_env.envs.state import Slots
 from marinenav_env.files import write_json
 from marinenav_env.tracks import place_worlds
 from scripts.bench.machine import record_head
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, output_file
 from train_RL_agents.evaluation.episodes import Batch, evaluation_config
 from train_RL_agents.policies.load import load_policy
 
@@ -165,7 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--repeats", type=int, default=10, help="play all so many times (default %(default)s)"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write a record to this file")
+    parser.add_argument(
+        "--json", type=output_file(), metavar="FILE", help="write a record to this file"
+    )
     options = parser.parse_args(arguments)
     command = [*("-m", "scripts.checks.icra2024_check"), *(arguments or sys.argv[1:])]
     rows = play(options)

@@ -35,7 +35,7 @@ from marinenav_env.files import write_json
 from scripts.bench.machine import record_head
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
-from train_RL_agents.commands.parser import Parser
+from train_RL_agents.commands.parser import Parser, output_file
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.provenance import EVALUATION, RUN
@@ -237,7 +237,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=0, help="draw the moments from this seed (default %(default)s)"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the tallies to this file")
+    parser.add_argument(
+        "--json", type=output_file(), metavar="FILE", help="write the tallies to this file"
+    )
     options = parser.parse_args(arguments)
     if options.kills < 1:
         parser.error(f"--kills is {options.kills}: give 1 or more")

@@ -296,7 +296,7 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("train_RL_agents/training/test_traffic.py",),
     ): (
         ("& self._own.unsqueeze(1)", ""),
-        ("self._traffic.steer(acting, before.obs)", "acting"),
+        ("self._traffic.steer(action, part, worlds) if self._traffic else action", "action"),
         ("& self._own.repeat(self.copies, 1)", ""),
     ),
     (

@@ -87,7 +87,7 @@ def test_the_joint_curve_is_of_the_given_runs_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("begin", "title"), [(0, "success, all stages"), (1, "success, 1 stages of all runs")]
+    ("begin", "title"), [(0, "success, all stages"), (1, "success, stages of all runs: 1")]
 )
 def test_runs_are_compared_in_the_stages_of_all(run_dir, tmp_path, begin, title):
     """One that has not been evaluated yet has no say in it."""

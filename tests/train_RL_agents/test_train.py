@@ -197,6 +197,7 @@ def test_a_vessel_half_changed_is_told(tmp_path, capsys):
         (["curriculum.stages=[[60,0,0,30]]"], r"60 robots do not fit"),
         (["evaluation.final_episodes=1e9"], r"evaluation\.final_episodes is 1000000000.* GiB"),
         (["scenarios.set=singles"], r"scenarios\.share is 0.*scenarios\.set has no effect then"),
+        (["--scenario", "imazu", "scenarios.share=0"], r"scenarios\.share is 0"),
         (["traffic.steer=orca"], r"traffic\.share is 0.*give traffic\.share too"),
         (["stack_k=1e9"], "stack_k is 1000000000: give 1000 or less"),
         (["worlds=1e6", "total_steps=1e7", "updates.batch_size=99"], r"worlds is 1000000: .* GiB"),

@@ -36,8 +36,8 @@ class Parser(argparse.ArgumentParser):
 def output_file(*endings: str) -> Callable[[str], Path]:
     """Return the type of an option that names a file to write, for `add_argument`.
 
-    What it refuses ends the program before any work: a folder, a file in a folder that is missing,
-    and another ending than those given, if any.
+    What it refuses ends the program before any work: a folder or a device, a file in a folder that
+    is missing, and another ending than those given, if any.
     """
 
     def read(text: str) -> Path:
@@ -46,9 +46,13 @@ def output_file(*endings: str) -> Callable[[str], Path]:
         if endings and ending.lower() not in endings:
             known = " ".join(endings)
             raise argparse.ArgumentTypeError(f"{text!r} ends in {ending!r}: use one of {known}")
-        if path.is_dir():
-            raise argparse.ArgumentTypeError(f"{text!r} is a folder: give the name of a file")
-        if not path.absolute().parent.is_dir():
+        try:
+            taken, in_folder = path.exists() and not path.is_file(), path.absolute().parent.is_dir()
+        except OSError as error:
+            raise argparse.ArgumentTypeError(f"{text!r}: {error.strerror}; give another") from error
+        if taken:
+            raise argparse.ArgumentTypeError(f"{text!r} is no file: give the name of one")
+        if not in_folder:
             raise argparse.ArgumentTypeError(f"{text!r}: its folder is missing, make it")
         return path
 

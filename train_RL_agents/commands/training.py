@@ -42,10 +42,9 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     own = [*arguments.overrides, *_flags(arguments)]
     sources = {"task": arguments.task, "preset": arguments.preset, "path": arguments.config}
     task = task_named(**sources, overrides=own)  # decides what the number of a stage means
-    config, seeds, folder = load_config(
-        **sources, agent=arguments.agent, overrides=[*world_settings(arguments, task), *own]
-    )
-    check_effect(arguments.overrides, config)
+    overrides = [*world_settings(arguments, task), *own]
+    config, seeds, folder = load_config(**sources, agent=arguments.agent, overrides=overrides)
+    check_effect(overrides, config)
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")

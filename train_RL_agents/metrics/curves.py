@@ -111,7 +111,9 @@ def plot_runs(runs: Sequence[Run], x: str = "steps") -> Figure:
     )
     top = [figure.add_subplot(grid[0, column]) for column in range(3)]
     titles = (
-        "success, all stages" if common == stages else f"success, {len(common)} stages of all runs",
+        "success, all stages"
+        if common == stages
+        else f"success, stages of all runs: {len(common)}",
         "return of an episode in training",
         "robot-steps/s in training",
     )

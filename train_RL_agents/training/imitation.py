@@ -84,8 +84,8 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
             act = shield_agent(agent, _guarded_in(config), settings.shield, act)
         except ConfigError as error:
             raise ConfigError(
-                f"{where}, which cannot be guarded ({error}): give algorithm.guarded=false, or "
-                "another teacher"
+                f"{where}, which cannot be guarded ({error}): give algorithm.guarded=false, "
+                "another teacher, or other scenarios.set where that is named"
             ) from error
     if not agent.discrete:
         return act

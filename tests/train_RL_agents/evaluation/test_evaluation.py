@@ -298,7 +298,8 @@ def test_a_missing_folder_is_told_before_the_work(tmp_path, refused, option):
 @pytest.mark.parametrize(
     ("option", "name", "message"),
     [
-        ("--json", "", "is a folder: give the name of a file"),
+        ("--json", "", "is no file: give the name of one"),
+        ("--json", "x" * 300, "File name too long"),
         ("--figure", "x.foo", "ends in '.foo': use one of .png .pdf .svg"),
     ],
 )

@@ -337,5 +337,8 @@ def test_what_is_held_cannot_outlast_what_is_played():
 
 @pytest.mark.parametrize("seed", [0, 2**31 - 1, -1])
 def test_copies_never_draw_what_their_worlds_draw(seed):
-    ahead = Lookahead(MarineNavEnv(2, stages=STAGES, config=CONFIG, seed=seed), to_goal, AHEAD)
-    assert ahead._future.state.context.seed != seed
+    """Nor what those of another process draw, whose worlds have other numbers."""
+    env = MarineNavEnv(2, stages=STAGES, config=CONFIG, seed=seed, first_world=6)
+    drawn = Lookahead(env, to_goal, AHEAD)._future.state.context
+    assert drawn.seed != seed
+    assert drawn.first_world == 60
