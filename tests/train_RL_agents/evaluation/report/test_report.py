@@ -282,9 +282,9 @@ def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path, refus
     refused(evaluate.main, command, "--report")
 
 
-@pytest.mark.parametrize("name", ["against", "figure"])
-def test_several_policies_are_refused_where_one_is_meant(name, refused):
-    command = ["--checkpoint", "baseline:orca", "baseline:sb-mpc", f"--{name}", "baseline:orca"]
+@pytest.mark.parametrize("given", [["--against", "baseline:orca"], ["--figure", "x.png"]])
+def test_several_policies_are_refused_where_one_is_meant(given, refused):
+    command = ["--checkpoint", "baseline:orca", "baseline:sb-mpc", *given]
     refused(evaluate.parse, command, "one --checkpoint", status=2)
 
 
