@@ -1,4 +1,7 @@
-"""Make a folder of ``pretrained/`` from a run: weights, settings, evaluation, provenance."""
+"""Make a folder of ``pretrained/`` from a run, or from several that began with the same policy.
+
+The folder has weights, settings, evaluation and provenance.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.schema import DISTURBANCES
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.writer import METRICS, read_metrics
+from train_RL_agents.policies.average import average
 from train_RL_agents.policies.load import policy_file, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
 from train_RL_agents.policies.start import PLACEHOLDER
@@ -46,7 +50,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program with status 2."""
     parser = Parser(description=__doc__)
     parser.add_argument(
-        "run", type=Path, metavar="RUN", help="a run's folder, or a checkpoint of it"
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="a run's folder, or a checkpoint of it; of several the mean of their weights is taken",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FOLDER", help="make this folder"
@@ -89,6 +97,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="evaluate on this device"
     )
     options = parser.parse_args(arguments)
+    if options.all_networks and len(options.runs) > 1:
+        parser.error("--all-networks: of several runs the acting network alone is averaged")
     for name, least in (("episodes", 1), ("encounters", 0)):
         if getattr(options, name) < least:
             parser.error(f"--{name} is {getattr(options, name)}: give {least} or more")
@@ -99,14 +109,18 @@ def make(options: argparse.Namespace, console: Console) -> None:
     """Evaluate the policy, print the table, and write the folder.
 
     Raises:
-        CheckpointError: the run has no readable policy, or no record of how it was made.
+        CheckpointError: a run has no readable policy, or no record of how it was made.
         ConfigError: the device is not there.
+        ConfigError: the weights of several runs have no mean.
         ConfigError: the risk level is out of its bounds, or does not enter when the agent acts.
         OSError: a file cannot be written.
     """
-    file = policy_file(options.run)
-    policy = read_policy(file, choose_device(options.device))
-    made = provenance(file, policy)
+    files = [policy_file(run) for run in options.runs]
+    policies = [read_policy(file, choose_device(options.device)) for file in files]
+    origins = [provenance(file, policy) for file, policy in zip(files, policies, strict=True)]
+    policy, made = policies[0], origins[0]
+    if len(files) > 1:
+        policy, made = average(policies, list(map(str, files))), provenance_of_mean(origins)
     if options.cvar is not None:
         made["trained_with"] = {"cvar": getattr(policy.config.algorithm, "cvar", None)}
         policy.agent.act_under(cvar=options.cvar)
@@ -196,6 +210,21 @@ def provenance(file: Path, policy: Policy) -> dict[str, Any]:
         "commit": policy.origin["commit"],
         "training_s": elapsed_at(step, file),
         "starts": starts,
+    }
+
+
+def provenance_of_mean(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return how a policy was made whose weights are the mean of several, as JSON values.
+
+    Its decisions and its time are those of all of them.
+    """
+    times = [origin["training_s"] for origin in origins]
+    return {
+        "agent": origins[0]["agent"],
+        "step": sum(origin["step"] for origin in origins),
+        "commit": origins[0]["commit"],
+        "training_s": None if None in times else sum(times),
+        "mean_of": list(origins),
     }
 
 

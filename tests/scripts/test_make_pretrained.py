@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+import shutil
 
 import pytest
 import torch
 
+from marinenav_env.fields import plain
 from scripts import make_pretrained
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.config.plain import config_from_plain
-from train_RL_agents.policies.load import load_policy
+from train_RL_agents.policies.load import load_policy, read_policy
+from train_RL_agents.run import checkpoint
 from train_RL_agents.run.source import ROOT
 
 START = {
@@ -53,9 +56,9 @@ def run(tmp_path):
     return folder
 
 
-def make(run, output, *options):
+def make(run, output, *options, others=()):
     few = ["--output", str(output), "--device", "cpu", "--encounters", "1"]
-    return make_pretrained.main([str(run), *few, *options])
+    return make_pretrained.main([*map(str, (run, *others)), *few, *options])
 
 
 def test_the_risk_level_to_ship(run, tmp_path, capsys):
@@ -101,6 +104,39 @@ def test_a_folder_of_a_run(run, tmp_path, capsys):
     assert start["command"] == "python train_RL_agents/train.py --output run"
     assert start["uncommitted_changes"] is True
     assert "/" not in "".join(map(str, start["versions"].values()))
+
+
+def test_a_folder_of_two_runs_has_the_mean_of_their_weights(run, tmp_path, capsys):
+    settings = {
+        "algorithm": {"start": "/home/me/runs/sac"},
+        "evaluation": {"stages": [[1, 0, 0, 30.0]]},
+    }
+    save_policy(run / "checkpoints" / "best.pt", "DPI", **settings)
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    policy = read_policy(other)
+    for parameter in policy.agent.actor.parameters():
+        parameter.data.mul_(3.0)
+    state = {"step": 8, "config": plain(policy.config), "model": policy.agent.training_state()}
+    checkpoint.save(other / "checkpoints" / "best.pt", state)
+    own = read_policy(run).agent.actor.state_dict()
+
+    output = tmp_path / "mean"
+    assert make(run, output, "--episodes", "1", others=[other]) == 0
+    agent, config = load_policy(output)
+    for key, value in agent.actor.state_dict().items():
+        moved = "input_scale" not in key
+        torch.testing.assert_close(value, own[key] * (2.0 if moved else 1.0))
+    assert config.algorithm.start == "RUN"
+    made = json.loads((output / "provenance.json").read_text())
+    assert (made["step"], made["training_s"], made["agent"]) == (13, 130.0, "DPI")
+    assert [(one["step"], one["training_s"]) for one in made["mean_of"]] == [(5, 50.0), (8, 80.0)]
+    digests = {one["checkpoint_sha256"] for one in made["mean_of"]}
+    assert len(digests) == 2
+
+    with pytest.raises(SystemExit):
+        make(run, output, "--all-networks", others=[other])
+    assert "--all-networks: of several runs" in capsys.readouterr().err
 
 
 def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
