@@ -188,7 +188,7 @@ def test_a_vessel_half_changed_is_told(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--seed", "3", "4", "3"], r"seed is \(3, 4, 3\): .* each once"),
-        (["--seed", "3", "-4"], "seed is -4"),
+        (["--seed", "3", "-4"], r"(?<!\.)seed is -4: give 0 or more"),
         (["worlds=5"], "curriculum.stages has 6 stages for 5 worlds: .*mode=sequential"),
         (["updates.batch=3"], "unknown setting 'updates.batch'.*'updates.batch_size'"),
         (["--resume", "nowhere"], "no folder 'nowhere'"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from marinenav_env.fields import ConfigError, plain, require
+from marinenav_env.fields import ConfigError, build, plain, require
 from train_RL_agents.commands.one_run import train_one
 from train_RL_agents.commands.options import world_settings
 from train_RL_agents.config.files import load_config, task_named, with_overrides
@@ -48,7 +48,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")
-    configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
+    configs = [build(TrainConfig, {"seed": seed}, base=config) for seed in seeds]
     moment, *_ = processes.gather(datetime.now().strftime("%Y%m%d-%H%M%S"))
     output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
     check_writable(output_dir)
