@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
+import json
+import operator
 import shlex
 import sys
 from collections.abc import Sequence
@@ -54,7 +56,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         nargs="+",
         metavar="RUN",
-        help="a run's folder, or a checkpoint of it; of several the mean of their weights is taken",
+        help="a run's folder, or a checkpoint of it; of several the mean of their weights is "
+        "taken, with the settings of the first",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FOLDER", help="make this folder"
@@ -98,7 +101,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     if options.all_networks and len(options.runs) > 1:
-        parser.error("--all-networks: of several runs the acting network alone is averaged")
+        parser.error("--all-networks: several runs have no mean but of what acts; leave it out")
     for name, least in (("episodes", 1), ("encounters", 0)):
         if getattr(options, name) < least:
             parser.error(f"--{name} is {getattr(options, name)}: give {least} or more")
@@ -216,13 +219,18 @@ def provenance(file: Path, policy: Policy) -> dict[str, Any]:
 def provenance_of_mean(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return how a policy was made whose weights are the mean of several, as JSON values.
 
-    Its decisions and its time are those of all of them.
+    Its decisions and its time are those of all runs, of each once. It has a commit if they share
+    one.
     """
-    times = [origin["training_s"] for origin in origins]
+    runs: dict[str, dict[str, Any]] = {}
+    for origin in sorted(origins, key=operator.itemgetter("step")):
+        runs[json.dumps(origin["starts"])] = origin  # of several checkpoints the latest
+    times = [run["training_s"] for run in runs.values()]
+    commits = {origin["commit"] for origin in origins}
     return {
         "agent": origins[0]["agent"],
-        "step": sum(origin["step"] for origin in origins),
-        "commit": origins[0]["commit"],
+        "step": sum(run["step"] for run in runs.values()),
+        "commit": commits.pop() if len(commits) == 1 else None,
         "training_s": None if None in times else sum(times),
         "mean_of": list(origins),
     }

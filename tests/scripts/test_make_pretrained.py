@@ -117,6 +117,9 @@ def test_a_folder_of_two_runs_has_the_mean_of_their_weights(run, tmp_path, capsy
     policy = read_policy(other)
     for parameter in policy.agent.actor.parameters():
         parameter.data.mul_(3.0)
+    (other / "run.json").write_text(
+        json.dumps({"seed": 1, "config": {}, "starts": [START | {"commit": "def"}]})
+    )
     state = {"step": 8, "config": plain(policy.config), "model": policy.agent.training_state()}
     checkpoint.save(other / "checkpoints" / "best.pt", state)
     own = read_policy(run).agent.actor.state_dict()
@@ -131,12 +134,16 @@ def test_a_folder_of_two_runs_has_the_mean_of_their_weights(run, tmp_path, capsy
     made = json.loads((output / "provenance.json").read_text())
     assert (made["step"], made["training_s"], made["agent"]) == (13, 130.0, "DPI")
     assert [(one["step"], one["training_s"]) for one in made["mean_of"]] == [(5, 50.0), (8, 80.0)]
-    digests = {one["checkpoint_sha256"] for one in made["mean_of"]}
-    assert len(digests) == 2
+    assert made["commit"] is None
+    assert len({one["checkpoint_sha256"] for one in made["mean_of"]}) == 2
+
+    assert make(run, output, "--episodes", "1", others=[run]) == 0
+    made = json.loads((output / "provenance.json").read_text())
+    assert (made["step"], made["commit"], len(made["mean_of"])) == (5, "abc", 2)
 
     with pytest.raises(SystemExit):
         make(run, output, "--all-networks", others=[other])
-    assert "--all-networks: of several runs" in capsys.readouterr().err
+    assert "--all-networks: several runs have no mean" in capsys.readouterr().err
 
 
 def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):

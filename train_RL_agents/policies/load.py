@@ -86,9 +86,9 @@ def _read_ensemble(named: str, device: torch.device | str) -> tuple[Ensemble, Tr
         if path.startswith(NAMED):
             raise ConfigError(f"{named!r} has {path} as a member: give trained policies only")
     members = [read_policy(path, device) for path in paths]
-    first = _shared_by_members(members[0])
+    first = shared_by_members(members[0])
     for path, member in zip(paths, members, strict=True):
-        for name, value in _shared_by_members(member).items():
+        for name, value in shared_by_members(member).items():
             if value != first[name]:
                 raise ConfigError(
                     f"{named!r}: {path} is of another {name} than {paths[0]}; give policies that "
@@ -97,7 +97,7 @@ def _read_ensemble(named: str, device: torch.device | str) -> tuple[Ensemble, Tr
     return Ensemble([member.agent for member in members]), members[0].config
 
 
-def _shared_by_members(policy: Policy) -> dict[str, object]:
+def shared_by_members(policy: Policy) -> dict[str, object]:
     """Return what policies that act as one have in common, by its name in a message."""
     config = policy.config
     return {

@@ -8,58 +8,68 @@ from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.policies.average import average
 from train_RL_agents.policies.load import read_policy
 
-NAMES = ("a.pt", "b.pt")
-BEGUN = {"algorithm": {"start": "pretrained/distilled"}}
+NAMES = ("a.pt", "b.pt", "c.pt")
 
 
-def two(folder, name="DPI", first=BEGUN, second=BEGUN, other="DPI"):
-    """Read two policies of other weights."""
-    policies = [
-        read_policy(save_policy(folder / NAMES[0], name, **first)),
-        read_policy(save_policy(folder / NAMES[1], other, **second)),
-    ]
-    with torch.no_grad():
-        for parameter in policies[1].agent.actor.parameters():
-            parameter.mul_(-3.0)
+def policies_in(folder, *kinds, **second):
+    """Read policies of alike weights, each farther from 0 than the one before."""
+    policies = []
+    for place, (name, kind) in enumerate(zip(NAMES, kinds, strict=False)):
+        settings = second if place == 1 else {}
+        policies.append(read_policy(save_policy(folder / name, kind, **settings)))
+        with torch.no_grad():
+            for parameter in policies[-1].agent.actor.parameters():
+                parameter.mul_(1.0 + place)
     return policies
 
 
-@pytest.mark.parametrize("name", ["DPI", "SAC", "IQN"])
-def test_every_weight_is_the_mean_of_both(tmp_path, name):
-    policies = two(tmp_path, name, other=name)
+@pytest.mark.parametrize("kind", ["DPI", "SAC", "IQN"])
+@pytest.mark.parametrize("number", [2, 3])
+def test_every_weight_is_the_mean_of_all(tmp_path, kind, number):
+    dearer = {"env": {"reward": {"timestep": -9.0}}}
+    policies = policies_in(tmp_path, *[kind] * number, **dearer)
     states = [policy.agent.actor.state_dict() for policy in policies]
-    expected = {key: (states[0][key] + states[1][key]) / 2 for key in states[0]}
-    mean = average(policies, NAMES)
+    expected = {key: sum(state[key] for state in states) / number for key in states[0]}
+    mean = average(policies, NAMES[:number])
     state = mean.agent.actor.state_dict()
     assert not mean.whole
+    assert mean.config.env.reward.timestep != -9.0
     assert state.keys() == expected.keys()
     for key, value in expected.items():
         torch.testing.assert_close(state[key], value)
-    assert mean.config == policies[0].config
+
+
+def test_a_policy_that_is_named_twice_counts_twice(tmp_path):
+    one, other, third = policies_in(tmp_path, "DPI", "DPI", "DPI")
+    expected = {key: weight.clone() for key, weight in other.agent.actor.state_dict().items()}
+    mean = average([one, one, third, third], (*NAMES, "d.pt")).agent.actor.state_dict()
+    for key, weight in mean.items():  # of 1, 1, 3 and 3 times the same
+        torch.testing.assert_close(weight, expected[key])
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "differ"),
     [
-        ({"algorithm": {"start": "pretrained/ac_iqn"}}, "b.pt has algorithm.start='pretrained/ac_"),
-        (
-            {"algorithm": {**BEGUN["algorithm"], "widening": 2}},
-            "b.pt has algorithm.widening=2, and",
-        ),
-        ({**BEGUN, "stack_k": 2}, "b.pt has stack_k=2, and a.pt 1: the mean"),
+        ({"algorithm": {"widening": 2}}, "algorithm.widening"),
+        ({"algorithm": {"encoder": "relative_motion"}}, "algorithm.encoder"),
+        ({"stack_k": 2}, "stack_k"),
+        ({"env": {"vessel": "otter"}}, "observation"),
     ],
 )
-def test_policies_without_a_mean_are_refused(tmp_path, settings, told):
-    with pytest.raises(ConfigError, match="began with the same one") as error:
-        average(two(tmp_path, second=settings), NAMES)
-    assert told in str(error.value)
+def test_policies_without_a_mean_are_refused(tmp_path, settings, differ):
+    policies = policies_in(tmp_path, "DPI", "DPI", **settings)
+    with pytest.raises(ConfigError, match=rf"b\.pt has another {differ} than a\.pt.*alike in it"):
+        average(policies, NAMES[:2])
 
 
 def test_policies_of_two_algorithms_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"b.pt has agent='DDPG', and a.pt 'DPI'"):
-        average(two(tmp_path, other="DDPG"), NAMES)
+    with pytest.raises(ConfigError, match=r"b\.pt has another agent than a\.pt"):
+        average(policies_in(tmp_path, "DPI", "DDPG"), NAMES[:2])
 
 
-def test_policies_from_scratch_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"a.pt began with no policy"):
-        average(two(tmp_path, first={}, second={}), NAMES)
+def test_policies_of_two_beginnings_are_refused(tmp_path):
+    policies = policies_in(tmp_path, "DPI", "DPI", "DPI")
+    weight = policies[1].agent.actor.state_dict()["hidden_layer.weight"]
+    weight.copy_(weight.roll(1, 0))  # units that have changed places
+    with pytest.raises(ConfigError, match=r"b\.pt lies apart from a\.pt .*hidden_layer\.weight is"):
+        average(policies, NAMES)
