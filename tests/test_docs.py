@@ -101,6 +101,13 @@ def test_the_index_lists_every_page():
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_begins_on_a_line_of_its_own(page):
+    fences = [line.strip() for line in page.read_text().splitlines() if "```" in line]
+    assert len(fences) % 2 == 0
+    assert [line for line in fences if not re.fullmatch(r"```\w*", line)] == []
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_prose_is_broken_at_a_hundred_columns(page):
     """So that a change shows what it changed. Tables and code are as long as they are."""
     prose = NOT_PROSE.sub("", page.read_text()).splitlines()
