@@ -52,6 +52,7 @@ class Agent(nn.Module, abc.ABC):
     on_policy: ClassVar[bool] = False  # learns from fresh decisions, not from a replay
     imitates: ClassVar[bool] = False  # its replay keeps what a teacher would do
     looks_ahead: ClassVar[bool] = False  # its replay keeps what other actions would have brought
+    bootstraps: ClassVar[bool] = True  # learns from what followed, so a replay keeps that too
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
     actor_outputs: ClassVar[dict[str, str]] = {
         "action": "action in (-1, 1), as `actions` describes it"

@@ -16,7 +16,8 @@ class Batch(NamedTuple):
         obs: observations, fields [B, ...].
         action: continuous [B, A], or discrete int64 [B].
         reward: n-step return sum_{k<m} gamma^k r_k, [B].
-        next_obs: observation m decisions later, fields [B, ...].
+        next_obs: observation m decisions later, fields [B, ...]; () for an agent that does not
+            bootstrap.
         discount: factor of the bootstrapped value, [B]: gamma^m, or 0 after a termination.
         weight: importance weight, [B]; 1 where sampling is uniform.
         index: slots, int64 [B], for `DeviceReplay.update_priorities`.

@@ -47,6 +47,7 @@ class DAgger(LoneActor):
 
     name = "DAgger"
     imitates = True
+    bootstraps = False
     Config: ClassVar[type[DAggerConfig]] = DAggerConfig
     config: DAggerConfig
 
@@ -60,8 +61,7 @@ class DAgger(LoneActor):
 
         Of a teacher that is of two minds its minimum is one of them, and not their mean.
         """
-        inputs, _ = self.inputs(batch)
-        features = self.policy.encoder.layers(inputs)  # [B, F]
+        features = self.policy.encoder(batch.obs)  # [B, F]
         with self.precision(self.policy):
             action = self.policy.act(features)  # [B, A]
         difference = (action - batch.action).abs().mean(-1)  # [B]

@@ -59,6 +59,7 @@ class DPI(LoneActor):
 
     name = "DPI"
     looks_ahead = True
+    bootstraps = False
     Config: ClassVar[type[DPIConfig]] = DPIConfig
     config: DPIConfig
 
@@ -78,8 +79,7 @@ class DPI(LoneActor):
         An action's advantage is the sum of its coordinates' main effects, linear between the points
         of the lattice, and near the policy's own action it is what makes that one's 0.
         """
-        inputs, _ = self.inputs(batch)
-        features = self.policy.encoder.layers(inputs)  # [B, F]
+        features = self.policy.encoder(batch.obs)  # [B, F]
         with self.precision(self.policy):
             action = self.policy.act(features).to(batch.action.dtype)  # [B, A]
         own, advantages = batch.action.split([self.actions, 3**self.actions], -1)

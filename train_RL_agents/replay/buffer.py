@@ -12,7 +12,8 @@ ring, where the window is shorter and bootstraps from that row's next observatio
 
 Next observations are stored whole. They equal the next row's observation except where a world was
 reset or the ring ends, but a truncated robot needs its terminal observation, and there can be any
-number of those in a row; to leave them out would cost a second lookup with two special cases.
+number of those in a row; to leave them out would cost a second lookup with two special cases. Who
+learns without them (`TransitionLayout.keeps_next`) stores none.
 """
 
 from __future__ import annotations
@@ -96,8 +97,7 @@ class DeviceReplay:
         flags = functools.partial(torch.zeros, dtype=torch.bool, device=self.device)
         width = sum(layout.widths)
         self._ring = {
-            "obs": real(*grid, width),
-            "next_obs": real(*grid, width),
+            **{name: real(*grid, width) for name in layout.observations},
             "action": torch.zeros(
                 *grid, *layout.action, dtype=layout.action_dtype, device=self.device
             ),
@@ -105,7 +105,7 @@ class DeviceReplay:
             "flags": flags(*grid, 3),
         }
         self._wide = {name: ring.view(*grid, -1) for name, ring in self._ring.items()}
-        drawn = ("obs", "next_obs", "action")
+        drawn = (*layout.observations, "action")
         self._flat = {name: self._ring[name].flatten(0, 2) for name in drawn}
         powers = [config.gamma**k for k in range(config.n_step + 1)]
         self._discounts = torch.tensor(powers, dtype=layout.dtype, device=self.device)
@@ -135,7 +135,8 @@ class DeviceReplay:
             acted: whether the robot acted in this decision, bool [W, R].
             terminated: whether it reached its goal or collided in it, bool [W, R].
             truncated: whether its episode was cut in it by a limit, bool [W, R].
-            next_obs: the true next observation, before any reset, fields [W, R, ...].
+            next_obs: the true next observation, before any reset, fields [W, R, ...]; unused where
+                the layout keeps none.
 
         Raises:
             ValueError: a shape is not that of the layout.
@@ -177,7 +178,7 @@ class DeviceReplay:
             self._observation("obs", index),
             self._flat["action"].index_select(0, index),
             window.reward,
-            self._observation("next_obs", window.last),
+            self._observation("next_obs", window.last) if self.layout.keeps_next else (),
             window.discount,
             importance_weights(weight, self.beta),
             index,

@@ -53,6 +53,7 @@ class TransitionLayout:
         action_dtype: type of an action.
         dtype: floating-point type of observations and rewards.
         choices: how many whole numbers an action may be, from 0; None for others, or if not known.
+        keeps_next: whether what followed is kept, too; else samples have no `next_obs`.
     """
 
     worlds: int
@@ -62,6 +63,7 @@ class TransitionLayout:
     action_dtype: torch.dtype
     dtype: torch.dtype = torch.float32
     choices: int | None = None
+    keeps_next: bool = True
 
     @classmethod
     def of(cls, obs: ObservationTensors, action: Tensor) -> TransitionLayout:
@@ -79,6 +81,11 @@ class TransitionLayout:
     def widths(self) -> list[int]:
         """Numbers in each field of an observation."""
         return [math.prod(shape) for shape in self.observation]
+
+    @property
+    def observations(self) -> tuple[str, ...]:
+        """What a transition has of observations, by the names of a batch."""
+        return ("obs", "next_obs") if self.keeps_next else ("obs",)
 
 
 def ring_rows(config: ReplayConfig, layout: TransitionLayout) -> int:
@@ -102,7 +109,7 @@ def required_bytes(config: ReplayConfig, layout: TransitionLayout) -> int:
     """Return the bytes that a :class:`DeviceReplay` of this configuration allocates."""
     number = layout.dtype.itemsize
     action = math.prod(layout.action) * layout.action_dtype.itemsize
-    transition = 2 * sum(layout.widths) * number + action + number + 3
+    transition = len(layout.observations) * sum(layout.widths) * number + action + number + 3
     slots = ring_rows(config, layout) * layout.slots_per_row
     counters = number * (config.n_step + 1) + 8 + 8 + 8 + 4
     return slots * transition + counters + SumTree.required_bytes(slots, layout.slots_per_row)

@@ -176,4 +176,5 @@ class ReplayLearner(Learner):
             self.agent.kept_shape,
             torch.int64 if discrete else torch.float32,
             choices=size if discrete else None,
+            keeps_next=self.agent.bootstraps,
         )

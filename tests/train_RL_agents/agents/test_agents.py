@@ -26,6 +26,7 @@ def test_the_registry_holds_all_by_their_names():
     assert [name for name, kind in AGENTS.items() if kind.on_policy] == ["PPO"]
     assert [name for name, kind in AGENTS.items() if kind.imitates] == ["DAgger"]
     assert [name for name, kind in AGENTS.items() if kind.looks_ahead] == ["DPI"]
+    assert [name for name, kind in AGENTS.items() if kind.bootstraps] == [*REPLAY_AGENTS, "PPO"]
     assert all(kind.name == name for name, kind in AGENTS.items())
 
 
@@ -108,6 +109,15 @@ def test_a_terminated_sample_ignores_the_next_state(replay_agent):
         results.append(agent.objectives(sample)[0]["critic"])
     torch.testing.assert_close(results[0], results[1])
     assert not torch.equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("name", ["DAgger", "DPI"])
+def test_who_does_not_bootstrap_learns_without_what_followed(name):
+    agent = make_agent(name)
+    batch = random_batch(agent, 16)
+    whole, _ = agent.objectives(batch)
+    half, _ = agent.objectives(batch._replace(next_obs=()))
+    assert torch.equal(whole["actor"], half["actor"])
 
 
 def test_the_actor_does_not_pull_at_the_critic():

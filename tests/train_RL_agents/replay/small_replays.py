@@ -23,9 +23,11 @@ def small_replay(
     robots: int = 1,
     device: str = "cpu",
     seed: int = 0,
+    keeps_next: bool = True,
     **config: object,
 ) -> DeviceReplay:
-    layout = TransitionLayout(worlds, robots, Observation((2,), (2, 3), (2,)), (2,), torch.float32)
+    shapes = Observation((2,), (2, 3), (2,))
+    layout = TransitionLayout(worlds, robots, shapes, (2,), torch.float32, keeps_next=keeps_next)
     options = {"capacity": rows * worlds * robots, "gamma": GAMMA} | config
     generator = torch.Generator(device).manual_seed(seed)
     return DeviceReplay(ReplayConfig(**options), layout, device, generator)

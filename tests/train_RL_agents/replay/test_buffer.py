@@ -1,5 +1,6 @@
 """What the replay gives back, its memory, its saved state, and what it refuses."""
 
+import dataclasses
 import functools
 
 import pytest
@@ -116,10 +117,25 @@ def test_required_bytes_are_those_allocated() -> None:
     ego, objects, mask = torch.zeros(8, 5, 7), torch.zeros(8, 5, 5, 5), torch.zeros(8, 5, 5)
     config = ReplayConfig(capacity=10_000, n_step=3)
     for action in (torch.zeros(8, 5, 2), torch.zeros(8, 5, dtype=torch.int64)):
-        layout = TransitionLayout.of(Observation(ego, objects, mask), action)
-        replay = DeviceReplay(config, layout, "cpu")
-        assert required_bytes(config, layout) == replay.nbytes
-        assert 319 <= replay.nbytes / 10_000 < 330
+        for keeps_next, least in ((True, 319), (False, 171)):
+            layout = TransitionLayout.of(Observation(ego, objects, mask), action)
+            layout = dataclasses.replace(layout, keeps_next=keeps_next)
+            replay = DeviceReplay(config, layout, "cpu")
+            assert required_bytes(config, layout) == replay.nbytes
+            assert least <= replay.nbytes / 10_000 < least + 11
+
+
+def test_what_followed_is_kept_for_those_alone_who_learn_from_it() -> None:
+    whole, half = (small_replay(8, 4, 3, keeps_next=keeps_next) for keeps_next in (True, False))
+    for row in range(3):
+        store_row(whole, float(row))
+        store_row(half, float(row))
+    expected, got = whole.sample(50), half.sample(50)
+    assert got.next_obs == ()
+    assert half.nbytes == whole.nbytes - whole._ring["next_obs"].nbytes
+    flat = [(*batch.obs, *batch[1:3], *batch[4:]) for batch in (expected, got)]
+    for a, b in zip(*flat, strict=True):
+        assert torch.equal(a, b)
 
 
 def test_storing_allocates_nothing_that_stays() -> None:
