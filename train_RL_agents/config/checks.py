@@ -89,7 +89,7 @@ def check_rounds(config: TrainConfig, processes: int = 1) -> None:
 def _check_updates(config: TrainConfig, decisions: int) -> None:
     """Refuse more updates than a run should do before it can be stopped."""
     robots = config.worlds * max(stage.robots for stage in config.curriculum.stages)
-    stored = decisions * robots * config.algorithm.stored_share
+    stored = decisions * robots * config.stored_share
     updates = stored * config.updates.samples_per_insert / config.updates.batch_size
     config.require(
         updates <= MOST_UPDATES,

@@ -216,6 +216,11 @@ class TrainConfig(Settings):
         super().__post_init__()
 
     @property
+    def stored_share(self) -> float:
+        """Share of the robots' decisions that are kept to learn from, by estimate."""
+        return self.algorithm.stored_share * self.traffic.own_share
+
+    @property
     def collecting_env(self) -> TaskConfig:
         """`env` with the hulls that it has while collecting."""
         margin, fringe = self.curriculum.hull_margin, self.curriculum.fringe

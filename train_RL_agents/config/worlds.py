@@ -69,7 +69,7 @@ class ScenariosConfig(Settings):
 class TrafficConfig(Settings):
     """Vessels that a controller steers while collecting, so that not all do as the policy does.
 
-    They are not learned from, but count where transitions, success and returns are counted while
+    They are not learned from, but count where success, returns and robot-steps are counted while
     collecting. Evaluations are not affected.
     """
 
@@ -78,3 +78,8 @@ class TrafficConfig(Settings):
     steer: str = setting("goal-straight", unit="-", source=CHOICE)
     """What steers them: a classical controller by its name, or `straight`, which changes no thrust;
     `goal-straight` turns to its goal and minds nobody."""
+
+    @property
+    def own_share(self) -> float:
+        """Share of the robots that the policy steers, by estimate: a world may have an odd one."""
+        return 1.0 - 0.5 * self.share

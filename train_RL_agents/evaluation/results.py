@@ -56,8 +56,9 @@ class Standing(NamedTuple):
     Attributes:
         score: mean of the rows' scores.
         error: its standard error; policies that differ by less are told apart by their time.
-        time_s: mean travel time of successful episodes [s], infinite in a row without any; 0 where
-            no time counts.
+        time_s: mean travel time [s], where an episode that fails counts as long as the slowest
+            success of its row, so that no policy is quicker for failing in it; infinite if there is
+            a row without any; 0 where no time counts.
     """
 
     score: float
@@ -185,9 +186,16 @@ class StageResult(Result):
         share = (int(flags.sum()) + 1) / (len(flags) + 2)
         each = sum(1 / len(row.outcomes.success) for row in rows)
         error = math.sqrt(share * (1 - share) * each) / len(rows)
-        times = (row.mean_time_s for row in rows)
-        time_s = sum(math.inf if time is None else time for time in times) / len(rows)
+        time_s = sum(row.time_with_failures_s for row in rows) / len(rows)
         return Standing(mean_score(rows), error, time_s)
+
+    @property
+    def time_with_failures_s(self) -> float:
+        """Mean travel time [s]; a failure counts as the slowest success. Infinite without any."""
+        success, times = self.outcomes.success, self.outcomes.time_s.double()
+        if not success.any():
+            return math.inf
+        return times.where(success, times[success].max()).mean().item()
 
     def as_json(self) -> dict[str, Any]:
         """Return the row with the keys that other programs rely on."""

@@ -40,17 +40,19 @@ class RunStatistics:
         like = {"dtype": torch.float64, "device": env.device}
         self._returns = torch.zeros(self.stages * RETURN_BINS, **like)
         self._actions = torch.zeros(self._axes * self._action_bins, **like)
+        self._stored = torch.zeros((), **like)
         self._observed = observed_worlds(env.worlds).to(env.device)
         self._axis_start = torch.arange(self._axes, device=env.device) * self._action_bins
         self.metric_names: list[str] = []  # of the updates, in the order of their sums
         self._metrics = torch.zeros(0, **like)
 
-    def add_decision(self, action: Tensor, step: StepBuffers) -> None:
+    def add_decision(self, action: Tensor, step: StepBuffers, own: Tensor) -> None:
         """Count one decision of every world, before finished worlds are reset.
 
         Args:
             action: [W, R, A], or [W, R] int64.
             step: what the decision led to.
+            own: bool [W, R], whether the robot acted, and by the policy that learns.
         """
         low, high = self.env.return_range
         value = self.env.outcome["mean_return"]
@@ -58,13 +60,17 @@ class RunStatistics:
         bins = bins + self.env.stage_of_worlds().long() * RETURN_BINS
         self._returns.scatter_add_(0, bins, step.done.double())
         taken = action.index_select(0, self._observed)
-        acted = step.acted.index_select(0, self._observed).double()
+        acted = own.index_select(0, self._observed).double()
         if self.env.discrete:
             bins = taken.clamp(0, self._action_bins - 1)
         else:
             bins = bin_of(taken, -1.0, 1.0, self._action_bins) + self._axis_start
             acted = acted.unsqueeze(-1).expand_as(bins)
         self._actions.scatter_add_(0, bins.flatten(), acted.flatten())
+
+    def add_stored(self, stored: Tensor) -> None:
+        """Count the decisions bool [W, R] that are kept to learn from."""
+        self._stored.add_(stored.sum())
 
     def add_update(self, metrics: dict[str, Tensor]) -> None:
         """Add the scalar metrics of one update."""
@@ -80,7 +86,7 @@ class RunStatistics:
     def clear(self) -> None:
         """Set all sums to zero, those of the environment too."""
         self.env.clear_stats()
-        for sums in (self._returns, self._actions, self._metrics):
+        for sums in (self._returns, self._actions, self._stored, self._metrics):
             sums.zero_()
 
     def gather(self, processes: Processes, updates: int) -> GatheredStatistics:
@@ -98,6 +104,7 @@ class RunStatistics:
             self._actions,
             self._metrics,
             torch.stack(scalars).double(),
+            self._stored.view(1),
         ]
         total = torch.cat(parts)
         processes.sum(total)
@@ -109,6 +116,7 @@ class RunStatistics:
         return {
             "returns": self._returns.clone(),
             "actions": self._actions.clone(),
+            "stored": self._stored.clone(),
             "metrics": self._metrics.clone(),
             "metric_names": list(self.metric_names),
         }
@@ -129,6 +137,7 @@ class RunStatistics:
             self._name_metrics(names)
         self._returns.copy_(state["returns"])
         self._actions.copy_(state["actions"])
+        self._stored.copy_(state.get("stored", torch.zeros(())))  # before 2026-11-28: unknown
         self._metrics.copy_(state["metrics"] if names else torch.zeros_like(self._metrics))
 
     def histograms_of_actions(self, counts: Tensor) -> dict[str, Histogram]:
@@ -150,10 +159,11 @@ class GatheredStatistics:
 
     def __init__(self, statistics: RunStatistics, parts: tuple[Tensor, ...], updates: int) -> None:
         self._statistics, self._updates = statistics, updates
-        stats, returns, self._actions, self._metrics, scalars = parts
+        stats, returns, self._actions, self._metrics, scalars, stored = parts
         self._stats = stats.view(statistics.stages, -1)
         self._returns = returns.view(statistics.stages, RETURN_BINS)
         self.robot_steps, self.bad_actions, self.non_finite_robots = scalars.unbind()
+        self.stored = stored.squeeze()
 
     def train(self) -> dict[str, Any]:
         """Return what the label ``train`` records: all stages together, actions, updates."""
@@ -167,6 +177,7 @@ class GatheredStatistics:
             **self._statistics.histograms_of_actions(self._actions),
             **metrics,
             "robot_steps": self.robot_steps,
+            "stored_transitions": self.stored,
             "bad_actions": self.bad_actions,
             "non_finite_robots": self.non_finite_robots,
         }

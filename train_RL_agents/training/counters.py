@@ -45,7 +45,8 @@ class Counters(Settings):
         stored: estimate of the transitions that this process has put into its replay.
         counted: transitions of a process, estimated, that the updates were counted for.
         robot_rate: estimate of the transitions that an iteration and process stores.
-        robot_steps: transitions as of the last log, summed over processes.
+        robot_steps: decisions of robots as of the last log, summed over processes.
+        stored_transitions: of these, transitions that were stored.
         logged_step: `step` at the last log.
         logged_iteration: `iteration` at the last log.
         logged_updates: `updates` at the last log.
@@ -68,6 +69,7 @@ class Counters(Settings):
     counted: float = amount(low=0.0)
     robot_rate: float = amount(low=0.0)
     robot_steps: float = amount(low=0.0)
+    stored_transitions: float = amount(low=0.0)
     logged_step: int = count()
     logged_iteration: int = count()
     logged_updates: int = count()
@@ -147,7 +149,7 @@ class Counters(Settings):
             setattr(self, name, getattr(Counters(), name))
 
     def close_interval(
-        self, robot_steps: float, processes: int, coming: float, share: float = 1.0
+        self, robot_steps: float, stored: float, processes: int, coming: float
     ) -> None:
         """Begin a new log interval.
 
@@ -156,16 +158,16 @@ class Counters(Settings):
         right over the run. An interval cut short leaves the rest of that to the next.
 
         Args:
-            robot_steps: transitions measured in the interval that ends, summed over processes.
+            robot_steps: decisions of robots in the interval that ends, summed over processes.
+            stored: of these, transitions that were stored.
             processes: number of processes.
             coming: iterations of a whole interval.
-            share: of the transitions, which is stored.
         """
         iterations = self.iteration - self.logged_iteration
         self.robot_steps += robot_steps
-        of_process = share / processes
-        missed = self.robot_steps * of_process - self.counted
-        self.robot_rate = max(0.0, robot_steps * of_process / iterations + missed / coming)
+        self.stored_transitions += stored
+        missed = self.stored_transitions / processes - self.counted
+        self.robot_rate = max(0.0, stored / processes / iterations + missed / coming)
         self.logged_step, self.logged_iteration = self.step, self.iteration
         self.logged_updates = self.updates
         self.logged_collecting_s = self.collecting_s

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenes import SceneStage
+from marinenav_env.kernel.state import StepBuffers
 from marinenav_env.stepper import Stepper
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.schedules import Curriculum
@@ -63,6 +64,22 @@ class Learner(abc.ABC):
         self.statistics = RunStatistics(self.env)
         self._collecting = self._captured(self._collect)
 
+    def _step(self, action: Tensor) -> tuple[StepBuffers, Tensor]:
+        """Take a decision, with the traffic's, and count it.
+
+        Args:
+            action: [W, R, ...], of the policy that learns.
+
+        Returns:
+            What the decision led to, and whether a robot acted in it by that policy, bool [W, R].
+        """
+        if self.traffic:
+            action = self.traffic.steer(action, self.stepper.now.obs)
+        following = self.stepper.step(action)
+        own = following.acted & self.traffic.own if self.traffic else following.acted
+        self.statistics.add_decision(action, following, own)
+        return following, own
+
     def _captured(self, decision: Callable[[], None]) -> tuple[CapturedStep, CapturedStep]:
         """Return a decision of all robots as two steps, one for each of the stepper's buffers."""
         enabled = self.config.compile
@@ -102,8 +119,8 @@ class Learner(abc.ABC):
             ValueError: it is of other sizes.
         """
 
-    def robots_placed(self, curriculum: Curriculum) -> float:
-        """Return the robots of a process that are placed at the start of a run.
+    def stored_at_start(self, curriculum: Curriculum) -> float:
+        """Return how many transitions a process stores of a decision at the start, by estimate.
 
         It is the mean over the processes, so that all of them do equally many updates.
         """
@@ -112,7 +129,8 @@ class Learner(abc.ABC):
             for stage in self.env.stages
         ]
         stages = curriculum.stages(0, self.config.worlds * self.processes.size)
-        return sum(robots[stage] for stage in stages.tolist()) / self.processes.size
+        placed = sum(robots[stage] for stage in stages.tolist()) / self.processes.size
+        return placed * self.config.stored_share
 
     def start(self, stages: Tensor) -> None:
         """Take over the policy to begin with, if any, and place the first scenarios.

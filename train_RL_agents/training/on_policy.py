@@ -63,13 +63,9 @@ class OnPolicyLearner(Learner):
     def _collect(self) -> None:
         inputs = self._encoder.inputs(tuple(self.stepper.now.obs))
         drawn = self.agent.draw(inputs)
-        action = drawn[0].clamp(-1.0, 1.0)
-        if self.traffic:
-            action = self.traffic.steer(action, self.stepper.now.obs)
-        following = self.stepper.step(action)
-        own = following.acted & self.traffic.own if self.traffic else following.acted
+        following, own = self._step(drawn[0].clamp(-1.0, 1.0))
         self.rollout.store(inputs, drawn, following, own)
-        self.statistics.add_decision(action, following)
+        self.statistics.add_stored(own)
         self.stepper.advance()
 
     def learn(self, updates: int = 1) -> int:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from marinenav_env.envs.spec import tuple_like
-from marinenav_env.kernel.state import StepBuffers
 from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.cuda_graphs import CapturedStep
@@ -106,25 +105,18 @@ class ReplayLearner(Learner):
     def _collect(self) -> None:
         now = self.stepper.now
         action, kept = self._choose(now.obs)
-        following = self._step(action)
+        following, own = self._step(action)
         self.replay.store(
             self.agent.read(now.obs),
             kept,
             following.reward,
-            following.acted & self.traffic.own if self.traffic else following.acted,
+            own,
             following.terminated,
             following.truncated,
             self.agent.read(following.obs),
         )
+        self.statistics.add_stored(own)
         self.stepper.advance()
-
-    def _step(self, action: Tensor) -> StepBuffers:
-        """Take a decision, with the traffic's, and count it; return what it brought."""
-        if self.traffic:
-            action = self.traffic.steer(action, self.stepper.now.obs)
-        following = self.stepper.step(action)
-        self.statistics.add_decision(action, following)
-        return following
 
     def _choose(self, observation: Any) -> Choice:
         action = self.policy.explore(observation)

@@ -63,8 +63,7 @@ class RunState:
         self.learner = make_learner(config, device, self.processes)
         self.steps_per_iteration = config.worlds * self.processes.size
         self.counters = Counters()
-        placed = self.learner.robots_placed(self.schedules.curriculum)
-        self.counters.robot_rate = placed * self.config.algorithm.stored_share
+        self.counters.robot_rate = self.learner.stored_at_start(self.schedules.curriculum)
         self.started = False
         self.saved = SavedRun(output_dir, config.checkpoint.keep, self.processes)
         self.evaluation = None
@@ -128,7 +127,9 @@ class RunState:
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])
-            self.counters = build(Counters, own["counters"], where="counters")
+            counted = own["counters"]["counted"] * self.processes.size  # known since 2026-11-28
+            counters = {"stored_transitions": counted, **own["counters"]}
+            self.counters = build(Counters, counters, where="counters")
             self.started = True
         except checkpoint.FOREIGN as error:
             raise CheckpointError(f"{path} does not fit its settings: {error}") from error

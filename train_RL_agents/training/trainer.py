@@ -191,10 +191,10 @@ class TorchRLTrainer(RunState):
         gathered = statistics.gather(self.processes, updates)
         seconds = counters.collecting_s - counters.logged_collecting_s
         samples = float(updates * self.config.updates.batch_size * self.processes.size)
-        rates, share = self.schedules.rates(step)._asdict(), self.config.algorithm.stored_share
+        rates = self.schedules.rates(step)._asdict()
         numbers = {
             "updates": counters.updates,
-            "samples_per_insert": Mean(samples, gathered.robot_steps * share),
+            "samples_per_insert": Mean(samples, gathered.stored),
             "robot_steps_per_s": Mean(gathered.robot_steps, seconds),
             "world_steps_per_s": Mean(float(step - counters.logged_step), seconds),
             **{name: rates[name] for name in self.learner.rates},
@@ -208,7 +208,8 @@ class TorchRLTrainer(RunState):
         self._check(record)
         statistics.clear()
         coming = max(1.0, min(self._intervals()) / self.steps_per_iteration)
-        counters.close_interval(record["robot_steps"], self.processes.size, coming, share)
+        acted, stored = record["robot_steps"], record["stored_transitions"]
+        counters.close_interval(acted, stored, self.processes.size, coming)
         return record
 
     def _check(self, record: Record) -> None:

@@ -46,13 +46,13 @@ def test_updates_follow_the_samples_per_insert_and_make_up_for_estimates():
     counters = Counters(robot_rate=4.0)
     assert [counters.advance(2, settings) for _ in range(4)] == [2, 2, 2, 2]
     # 16 transitions were counted, 8 were stored: 2 an iteration, less 8 counted too many over 4.
-    counters.close_interval(robot_steps=8.0, processes=1, coming=4.0)
+    counters.close_interval(8.0, 8.0, processes=1, coming=4.0)
     assert counters.robot_rate == 0.0
     counters.advance(2, settings)
-    counters.close_interval(robot_steps=3.0, processes=1, coming=1.0)
+    counters.close_interval(3.0, 3.0, processes=1, coming=1.0)
     assert counters.robot_rate == 0.0
     counters.advance(2, settings)
-    counters.close_interval(robot_steps=11.0, processes=1, coming=3.0)
+    counters.close_interval(11.0, 11.0, processes=1, coming=3.0)
     # 22 were stored by now and 16 counted: 11 an iteration, and the 6 missed over 3.
     assert counters.robot_rate == 13.0
 
@@ -64,7 +64,7 @@ def test_a_short_log_interval_does_not_upset_the_samples_per_insert():
     for iterations in (100, 10, 100, 10, 100):
         for _ in range(iterations):
             counters.advance(1, settings)
-        counters.close_interval(robot_steps=10.0 * iterations, processes=1, coming=100.0)
+        counters.close_interval(10.0 * iterations, 10.0 * iterations, processes=1, coming=100.0)
         rates.append(counters.robot_rate)
     assert rates == pytest.approx([0.0, 1.0, 10.0, 10.0, 10.0])
 
@@ -74,7 +74,7 @@ def test_only_what_is_stored_asks_for_updates():
     settings = UpdateConfig(batch_size=10, samples_per_insert=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=4.0)
     counters.advance(8, settings)
-    counters.close_interval(robot_steps=18.0, processes=1, coming=2.0, share=1.0 / 3.0)
+    counters.close_interval(18.0, 6.0, processes=1, coming=2.0)
     assert counters.robot_rate == pytest.approx(6.0 + 1.0)
     assert counters.robot_steps == 18.0
 
@@ -83,7 +83,7 @@ def test_updates_share_the_transitions_of_all_processes():
     settings = UpdateConfig(batch_size=10, samples_per_insert=5.0, warmup_transitions=0)
     counters = Counters(robot_rate=4.0)
     counters.advance(8, settings)
-    counters.close_interval(robot_steps=16.0, processes=4, coming=1.0)
+    counters.close_interval(16.0, 16.0, processes=4, coming=1.0)
     assert counters.robot_rate == 4.0
 
 

@@ -67,6 +67,16 @@ def test_standing_by_hand():
     assert few.error == pytest.approx((4 / 25 * 1.5 / 4) ** 0.5)
 
 
+def test_no_policy_is_quicker_for_failing_in_its_slowest_episode():
+    times = [10.0, 20.0, 31.0, 30.0]
+    all_succeed, one_fails = row_of([True] * 4, times), row_of([True, True, False, True], times)
+    assert one_fails.mean_time_s < all_succeed.mean_time_s
+    assert StageResult.standing([all_succeed]).time_s == 22.75
+    assert StageResult.standing([one_fails]).time_s == 22.5
+    fails_in_a_quick_one = row_of([False, True, True, True], times)
+    assert StageResult.standing([fails_in_a_quick_one]).time_s == 28.0
+
+
 def test_row_by_hand():
     success = torch.tensor([True, True, False, False])
     columns = {"reached": torch.zeros(1), "collided": torch.zeros(1), "energy": torch.zeros(1)}

@@ -75,7 +75,7 @@ def test_statistics_agree_with_what_was_stored():
     record = gathered.train()
     action = torch.cat(actions)
     assert record["episodes"] == finished > 6
-    assert gathered.robot_steps == len(action)
+    assert gathered.robot_steps == gathered.stored == len(action)
     for axis in (0, 1):
         counts = record[f"action_{axis}"].counts
         expected = torch.histc(action[:, axis], 20, -1.0, 1.0)
@@ -107,7 +107,7 @@ def test_actions_of_late_worlds_are_counted(monkeypatch):
     actions = torch.arange(6).unsqueeze(1).expand(-1, made.env.robots).contiguous()
     step = made.stepper.now
     step.acted.fill_(True)
-    made.statistics.add_decision(actions, step)
+    made.statistics.add_decision(actions, step, step.acted)
     counts = made.statistics.gather(Processes(), updates=0).train()["action"].counts
     assert counts.nonzero().flatten().tolist() == accumulators.observed_worlds(6).tolist()
 

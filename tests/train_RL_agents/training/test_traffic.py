@@ -7,6 +7,7 @@ import torch
 
 from tests.train_RL_agents.short_runs import (
     CPU,
+    ONE_STAGE,
     SHORT,
     SMALL,
     Silent,
@@ -21,6 +22,7 @@ from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.baselines.straight import goal_straight
 from train_RL_agents.evaluation.steering import traffic_robots
+from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.run import checkpoint
 from train_RL_agents.training.lookahead import CHUNK_WORLDS, Lookahead
 from train_RL_agents.training.run_state import make_learner
@@ -65,6 +67,31 @@ def test_the_controller_steers_its_vessels_and_nobody_learns_from_them(agent):
     kept = learned_from(learner)
     assert not (kept & robots).any()
     assert (kept & ~robots).sum() >= (~robots).sum() - 2
+
+
+@pytest.mark.parametrize("agent", ["SAC", "PPO"])
+def test_the_samples_per_insert_count_what_is_learned_from(agent, tmp_path):
+    """Of two robots of each world one is the traffic's."""
+    sizes = ["total_steps=1600", "worlds=8", "log.interval_steps=400"]
+    stages = ["curriculum.stages=[[2,0,0,30]]", ONE_STAGE, "traffic.share=1"]
+    run = trainer(tmp_path, *sizes, *stages, agent=agent)
+    assert run.counters.robot_rate == 8
+    run.train()
+    records = [r for r in read_metrics(tmp_path / METRICS) if "stored_transitions" in r]
+    stored = sum(record["stored_transitions"] for record in records)
+    samples = run.counters.updates * run.config.updates.batch_size
+    assert stored == run.counters.stored_transitions == 1600
+    assert samples / stored == pytest.approx(run.config.updates.samples_per_insert, rel=0.2)
+    before, last = records[-2:]
+    learned = (last["updates"] - before["updates"]) * run.config.updates.batch_size
+    assert last["samples_per_insert"] == pytest.approx(learned / last["stored_transitions"])
+
+
+def test_the_actions_of_the_traffic_are_not_the_policys():
+    learner = learner_of("SAC", "traffic.share=1", "curriculum.stages=[[2,0,0,30]]")
+    learner.collect()
+    record = learner.statistics.gather(Processes(), updates=0).train()
+    assert record["action_0"].counts.sum() == learner.config.worlds
 
 
 @pytest.mark.parametrize("at_once", [1_000, 7])
