@@ -51,6 +51,12 @@ def with_stage(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"stages": kind.default_stages[-1:], **options} if kind else dict(options)
 
 
+def check_one_stage(env: KernelEnv) -> None:
+    """Check that a face of one world has one stage, since it would play no other."""
+    names = [stage.label for stage in env.stages] if len(env.stages) > 1 else []
+    require(not names, "stages", names, "one world plays one stage: give that alone")
+
+
 def observation_space(spec: EnvSpec) -> spaces.Space:
     """Return the space of a robot's observation: a vector, or a dictionary of arrays."""
     parts: dict[str, spaces.Space] = {

@@ -28,6 +28,7 @@ from marinenav_env.adapters.convert import (
     action_space,
     check_face,
     check_handed_out,
+    check_one_stage,
     ends_of,
     observation_space,
     observed,
@@ -56,7 +57,7 @@ class GymEnv(gymnasium.Env):
             ``stages`` says otherwise.
 
     Raises:
-        ConfigError: an option is impossible, or the stages hold several robots.
+        ConfigError: an option is impossible, or there are several stages or robots.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 - so declared by its base
@@ -69,6 +70,7 @@ class GymEnv(gymnasium.Env):
         self.env = make(task, worlds=1, **options)
         remedy = "one robot is one environment: give stages with one, or make_vec"
         require(self.env.robots == 1, "stages.robots", self.env.robots, remedy)
+        check_one_stage(self.env)
         self.render_mode = render_mode
         self._spec = self.env.description
         self.observation_space = observation_space(self._spec)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from marinenav_env.adapters.convert import (
     action_space,
     check_face,
     check_handed_out,
+    check_one_stage,
     checked_action,
     ends_of,
     observation_space,
@@ -40,10 +40,9 @@ class MarineParallelEnv(ParallelEnv):
         task: the environment.
         render_mode: None.
         options: of the environment's constructor; by default the last stage of its curriculum.
-            Of several stages the first is played.
 
     Raises:
-        ConfigError: an option is impossible.
+        ConfigError: an option is impossible, or there are several stages.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -56,24 +55,27 @@ class MarineParallelEnv(ParallelEnv):
         require(task in VESSEL_TASKS, "task", task, f"choose one of {', '.join(VESSEL_TASKS)}")
         check_face(options, render_mode, "leave it out, one world is one environment")
         self.env = make(task, worlds=1, **with_stage(task, options))
+        check_one_stage(self.env)
         self.render_mode = render_mode
         self._spec = self.env.description
         self.possible_agents = [f"robot_{i}" for i in range(self.env.robots)]
+        # PettingZoo asks for the same object each time.
+        agents = self.possible_agents
+        self.observation_spaces = {agent: observation_space(self._spec) for agent in agents}
+        self.action_spaces = {agent: action_space(self._spec) for agent in agents}
         self.agents: list[str] = []
         self._stepper = Stepper(self.env, restarts=False)
         self._random: np.random.Generator | None = None
 
-    @functools.cache  # noqa: B019 - PettingZoo asks for the same object each time
     def observation_space(self, agent: str) -> spaces.Space:
         """Return the space of a robot's observation; ConfigError for a name that is none."""
         self._check_name(agent)
-        return observation_space(self._spec)
+        return self.observation_spaces[agent]
 
-    @functools.cache  # noqa: B019
     def action_space(self, agent: str) -> spaces.Space:
         """Return the space of a robot's action; ConfigError for a name that is none."""
         self._check_name(agent)
-        return action_space(self._spec)
+        return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict | None = None

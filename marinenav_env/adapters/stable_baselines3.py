@@ -10,6 +10,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from marinenav_env.adapters.convert import ENDS
 from marinenav_env.adapters.gymnasium import GymVectorEnv
+from marinenav_env.config import VesselTaskConfig
+from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.placement import place_trial_worlds
+from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import require
 
 
@@ -30,6 +34,7 @@ class SB3VecEnv(VecEnv):
         counts = [stage.robots for stage in env.env.stages]
         remedy = "a slot without a robot is a row that never acts; give all the same number"
         require(min(counts) == max(counts), "stages.robots", counts, remedy)
+        check_all_are_placed(env.env)
         self.env = env
         self.render_mode = None
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
@@ -87,3 +92,18 @@ class SB3VecEnv(VecEnv):
 
     def _rows(self, indices: Any) -> Sequence[int]:
         return list(self._get_indices(indices))
+
+
+def check_all_are_placed(env: KernelEnv) -> None:
+    """Check that every episode finds room for all its robots.
+
+    Raises:
+        ConfigError: names a stage's number of robots.
+    """
+    config = env.config
+    for stage in env.stages:
+        if isinstance(config, VesselTaskConfig) and isinstance(stage, Stage):
+            placed, *_ = place_trial_worlds(stage, config.scenario, config.current)
+            share = (placed == stage.robots).mean()
+            remedy = f"only {share:.0%} of trial worlds have room for all of them; give fewer"
+            require(share == 1.0, "stages.robots", stage.robots, remedy)

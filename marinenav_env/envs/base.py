@@ -74,6 +74,8 @@ class KernelEnv(TorchRLFace):
     """Groups of the configuration in which a training differs from the published task."""
     return_range: ClassVar[tuple[float, float]] = (-100.0, 60.0)
     """Within which the returns of most episodes lie: ends of their histogram."""
+    value_range: ClassVar[tuple[float, float]] = (-30.0, 60.0)
+    """Within which the returns lie that matter to a learner, discounted by .99 a decision."""
     describe: ClassVar[Callable[..., EnvSpec]]
     """Describes the environment: a configuration, ``discrete`` and ``stack_k`` go in."""
     labels_of: ClassVar[Callable[..., list[str]]]

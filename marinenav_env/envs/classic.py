@@ -177,6 +177,7 @@ class CartPoleEnv(ClassicEnv):
     config_type = CartPoleConfig
     evaluation_episode = EpisodeConfig(max_steps=500)
     return_range = (0.0, 500.0)
+    value_range = (0.0, 100.0)
     units = ("m", "m/s", "rad", "rad/s")
     magnitudes = (2.4, 2.0, 0.2, 2.0)
     action_words: ClassVar = {"index": "0 pushes left, 1 right"}
@@ -191,6 +192,7 @@ class PendulumEnv(ClassicEnv):
     config_type = PendulumConfig
     evaluation_episode = EpisodeConfig(max_steps=200)
     return_range = (-2000.0, 0.0)
+    value_range = (-1500.0, 0.0)
     units = ("-", "-", "rad/s")
     magnitudes = (1.0, 1.0, 4.0)
     action_words: ClassVar = {"order": "torque"}
@@ -205,6 +207,7 @@ class MountainCarEnv(ClassicEnv):
     config_type = MountainCarConfig
     evaluation_episode = EpisodeConfig(max_steps=200)
     return_range = (-200.0, 0.0)
+    value_range = (-100.0, 0.0)
     units = ("-", "1/decision")
     magnitudes = (1.0, 0.05)
     action_words: ClassVar = {"index": "0 accelerates left, 1 not, 2 right"}
@@ -218,6 +221,7 @@ class MountainCarContinuousEnv(ClassicEnv):
     config_type = MountainCarContinuousConfig
     evaluation_episode = EpisodeConfig(max_steps=999)
     return_range = (-100.0, 100.0)
+    value_range = (-100.0, 100.0)
     units = ("-", "1/decision")
     magnitudes = (1.0, 0.05)
     action_words: ClassVar = {"order": "acceleration"}

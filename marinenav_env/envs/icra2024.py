@@ -158,6 +158,9 @@ class Icra2024Env(MarineNavEnv):
     Args and errors: as `MarineNavEnv`.
     """
 
+    return_range = (-500.0, 150.0)
+    value_range = (-120.0, 110.0)  # -1 a decision adds up to -100, and the goal is worth 100
+
     kernel = "icra2024"
     info_fields = ("step_energy", "progress", "contact")
     names_before: ClassVar = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,8 @@ HESSEL = "Hessel et al. 2018, table 1"
 class RainbowConfig(ReplayAgentConfig):
     """Settings of Rainbow.
 
-    The support covers the discounted returns of this task. At full speed (1.6 m of progress a
+    The support is by default the task's `value_range`, which covers its discounted returns; that of
+    the marine tasks is named here. At full speed (1.6 m of progress a
     decision) and 10 at the goal, the mean journey of 40 m returns 41 and the longest, 72 m, 60. A
     collision costs 10 in training, and who drives away for 20 decisions loses 20, below which no
     difference matters. On what the shipped policy collects (random actions 5%, all six stages), its
@@ -51,6 +52,11 @@ class RainbowConfig(ReplayAgentConfig):
     """Highest value of the support."""
     sigma: float = setting(0.5, unit="-", source=HESSEL, low=0.0)
     """Initial noise of a layer, times the square root of its inputs."""
+
+    @classmethod
+    def for_values(cls, low: float, high: float) -> Self:
+        """Return the defaults with a support that covers a range of discounted returns."""
+        return cls(v_min=low, v_max=high)
 
     def check(self) -> None:
         """Refuse a support without a width."""

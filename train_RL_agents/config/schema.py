@@ -199,10 +199,11 @@ class TrainConfig(Settings):
     def __post_init__(self) -> None:
         """Take the task's and the algorithm's defaults where none are given, then check."""
         defaults: dict[str, Any] = {}
-        if self.agent in AGENTS:
-            defaults["algorithm"] = AGENTS[self.agent].Config()
         if self.task in TASKS:
             task = TASKS[self.task]
+            if self.agent in AGENTS:
+                kind = AGENTS[self.agent].Config
+                defaults["algorithm"] = kind.for_values(*task.value_range)
             defaults["env"] = training_env(self.task)
             defaults["curriculum"] = CurriculumConfig(stages=task.default_stages)
             defaults["evaluation"] = EvaluationConfig(stages=task.evaluation_stages)
@@ -242,6 +243,11 @@ class TrainConfig(Settings):
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
         self._check_actions()
         check_larger_hulls(self)
+        self.require(
+            max(self.curriculum.starts, default=0) < self.total_steps,
+            "total_steps",
+            "the last stage of curriculum.starts would not begin; raise it, or lower starts",
+        )
         if AGENTS[self.agent].on_policy:
             check_rounds(self)
         else:

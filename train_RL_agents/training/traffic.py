@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from marinenav_env.envs.base import KernelEnv
+from marinenav_env.envs.scenes import AnyStage, SceneStage
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.steering import (
@@ -52,15 +53,25 @@ def traffic_of(config: TrainConfig, env: KernelEnv, processes: Processes) -> Tra
     Which vessels of which worlds it has is the same in every run of as many worlds.
 
     Raises:
-        ConfigError: as `traffic_policy`; or there is one robot, or too few worlds.
+        ConfigError: as `traffic_policy`; or a stage has one robot, or there are too few worlds.
     """
     given, worlds = config.traffic, config.worlds * processes.size
     if not given.share:
         return None
-    config.require(env.robots > 1, "traffic.share", "every stage has one robot; give 0")
+    for stage in env.stages:
+        several = least_robots(stage) > 1
+        remedy = f"in {stage.label!r} one robot is alone; give 0, or leave that out"
+        config.require(several, "traffic.share", remedy)
     least = round(given.share * worlds) > 0
     config.require(least, "traffic.share", f"it is less than one of {worlds} worlds; give more")
     policy = traffic_policy(given.steer, config.env, discrete=env.discrete, device=env.device)
     robots = traffic_robots(given.share, worlds, env.robots)
     first = processes.rank * config.worlds
     return Traffic(robots[first : first + config.worlds].to(env.device), policy)
+
+
+def least_robots(stage: AnyStage) -> int:
+    """Return the fewest robots that an episode of a stage asks for."""
+    if isinstance(stage, SceneStage):
+        return min(len(scene.vessels) for scene in stage.scenes)
+    return stage.robots

@@ -8,6 +8,7 @@ from gymnasium.utils.env_checker import check_env
 from marinenav_env.adapters import IDS
 from marinenav_env.adapters.gymnasium import GymEnv
 from marinenav_env.envs.make import ENVIRONMENTS
+from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
 from tests.conftest import ROOT, run_python
 from tests.marinenav_env.adapters.tasks import TWO
@@ -103,6 +104,12 @@ def test_episodes_go_on_from_a_seed_and_differ():
 def test_one_environment_is_one_robot():
     with pytest.raises(ConfigError, match=r"stages\.robots is 2: one robot is one environment"):
         GymEnv(**TWO)
+
+
+def test_one_environment_plays_one_stage():
+    stages = (Stage(1, 0, 0, 30.0), Stage(1, 0, 4, 30.0))
+    with pytest.raises(ConfigError, match=r"stages is \['1 robot, .*one world plays one stage"):
+        GymEnv(stages=stages)
 
 
 @pytest.mark.filterwarnings("ignore:.*not in the possible render_modes")

@@ -1,5 +1,8 @@
 """The robots of a world as agents: PettingZoo, Stable-Baselines3's vector, TorchRL's groups."""
 
+import gc
+import weakref
+
 import gymnasium
 import numpy as np
 import pytest
@@ -137,6 +140,25 @@ def test_stable_baselines_takes_no_empty_slots(vec_env):
     stages = (Stage(2, 0, 1, 30.0), Stage(1, 0, 1, 30.0))
     with pytest.raises(ConfigError, match=r"stages.robots is \[2, 1\]: a slot without a robot"):
         vec_env(GymVectorEnv(4, stages=stages))
+
+
+def test_stable_baselines_takes_no_robots_that_find_no_room(vec_env):
+    with pytest.raises(ConfigError, match=r"stages.robots is 10: only \d\d% of trial worlds"):
+        vec_env(GymVectorEnv(20, stages=(Stage(10, 0, 0, 40.0),)))
+
+
+def test_one_world_plays_one_stage(parallel):
+    with pytest.raises(ConfigError, match=r"stages is \['2 robots, .*one world plays one stage"):
+        parallel(stages=(*TWO["stages"], Stage(3, 0, 0, 30.0)))
+
+
+def test_a_world_goes_with_its_last_name(parallel):
+    env = parallel(**TWO)
+    env.action_space("robot_0")
+    gone = weakref.ref(env)
+    del env
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize(

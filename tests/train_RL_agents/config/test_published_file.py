@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from marinenav_env.envs.make import TASKS
 from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
 from train_RL_agents.config.files import load_config
@@ -56,7 +57,7 @@ def test_published_training_file(tmp_path):
 def test_a_published_training_file_leaves_the_projects_own_settings_out(tmp_path, task, agent):
     """Networks, hulls and risk level are the published ones, not what was found better here."""
     config, _, _ = load_config(task=task, path=published(tmp_path, agent_type=agent))
-    assert config.algorithm == AGENTS[agent].Config()
+    assert config.algorithm == AGENTS[agent].Config.for_values(*TASKS[task].value_range)
     assert (config.algorithm.encoder, config.algorithm.widening) == ("published", 1)
     assert (config.stack_k, config.curriculum.fringe, config.curriculum.hull_margin) == (1, 0, 0)
     assert config.updates == TrainConfig(agent=agent).updates

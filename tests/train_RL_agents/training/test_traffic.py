@@ -148,7 +148,10 @@ def test_processes_share_the_worlds_out():
     ("overrides", "message"),
     [
         (["traffic.steer=nobody"], "traffic is 'nobody': choose one of straight, goal-straight"),
-        (["curriculum.stages=[[1,0,0,30]]"], "traffic.share is 0.5: every stage has one robot"),
+        (
+            ["curriculum.stages=[[4,0,0,30],[1,0,2,30]]"],
+            "traffic.share is 0.5: in '1 robot, 2 buoys'",
+        ),
         (["traffic.share=0.05"], "traffic.share is 0.05: it is less than one of 6 worlds"),
         (["env.vessel=otter"], "traffic is 'goal-straight': it knows the motion of 'wamv16' only"),
         (["--task", "icra2024", "--agent", "DQN"], "it steers vessels of the task 'marine' only"),
