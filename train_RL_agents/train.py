@@ -6,9 +6,11 @@ import argparse
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 
 from marinenav_env.envs.make import TASKS
+from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands.options import SHARE, add_world_options
 from train_RL_agents.commands.parser import Parser
@@ -89,29 +91,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     keep_freed_memory()
-    processes = Processes()
+    processes, status = Processes(), 1
     with output_may_close():
         try:
             processes = Processes.join()
             (resume if parsed.resume else start)(parsed, processes)
+            status = 0
         except InterruptedRunError as stop:
             print(stop, file=sys.stderr)
-            return 128 + (stop.received or signal.SIGTERM)
+            status = 128 + (stop.received or signal.SIGTERM)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
-            return 128 + signal.SIGINT
-        except (ValueError, CheckpointError, DivergedRunError, EndedRunError) as error:
+            status = 128 + signal.SIGINT
+        except (ConfigError, CheckpointError, DivergedRunError, EndedRunError) as error:
             print(f"error: {error}", file=sys.stderr)
-            return 1
         except Exception as error:
             reason = failure_of_machine(error)
-            if reason is None:
+            if reason is not None:
+                print(f"error: {reason}", file=sys.stderr)
+            elif processes.size > 1:  # `leave` ends it, before Python would tell
+                traceback.print_exc()
+            else:
                 raise
-            print(f"error: {reason}", file=sys.stderr)
-            return 1
-        finally:
-            processes.leave()
-    return 0
+        processes.leave(status)
+    return status
 
 
 if __name__ == "__main__":

@@ -103,6 +103,15 @@ def test_a_sweep_goes_on_after_a_seed_that_diverged(tmp_path, monkeypatch, capsy
     assert (tmp_path / "success.png").exists()
 
 
+def test_an_error_that_nobody_foresaw_keeps_its_place(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("expected sequence of length 3")
+
+    monkeypatch.setattr(TorchRLTrainer, "iterate", fail)
+    with pytest.raises(ValueError, match="sequence of length 3"):
+        train.main(["--output", str(tmp_path), *TINY])
+
+
 def test_a_sweep_frees_each_run_before_the_next(tmp_path, monkeypatch):
     earlier = []
 

@@ -6,11 +6,30 @@ from pathlib import Path
 
 from train_RL_agents import train
 from train_RL_agents.evaluation import episodes
+from train_RL_agents.training.trainer import TorchRLTrainer
 
 NUMBERS = "MARINENAV_NUMBERS"
 """The environment variable with a folder, where each process of several writes its number."""
 
+FAILING = "MARINENAV_FAILING"
+"""The environment variable with the rank of a process that fails in its second log."""
+
+
+def fail_in_the_second_log():
+    """Make this process fail then, by an error that nobody foresaw."""
+    log = TorchRLTrainer.log
+
+    def failing(self):
+        if self.counters.logged_step:
+            raise RuntimeError("it fails alone")
+        return log(self)
+
+    TorchRLTrainer.log = failing
+
+
 if __name__ == "__main__":
+    if os.environ.get(FAILING, "") == os.environ.get("RANK", "0"):
+        fail_in_the_second_log()
     if NUMBERS in os.environ:
         Path(os.environ[NUMBERS], os.environ["RANK"]).write_text(str(os.getpid()))
     episodes.DECISION_LIMIT = 50

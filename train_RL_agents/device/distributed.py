@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,8 +18,9 @@ from train_RL_agents.device.cuda_graphs import CapturedStep
 
 ANNOUNCED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """What several processes find each other by, besides WORLD_SIZE."""
-HOST_LIMIT = timedelta(minutes=10)
-"""How long a process waits for the others: longer than an evaluation, which only the first does."""
+HOST_LIMIT = timedelta(hours=2)
+"""How long a process waits for the others: longer than an evaluation, which only the first does.
+Whoever dies closes its connections, which gloo notices at once."""
 GPU_LIMIT = timedelta(minutes=2)
 """How long a GPU waits for the others. The processes meet before, so that none is in an evaluation;
 NCCL then ends a process whose GPU waits for one that died."""
@@ -130,22 +132,34 @@ class Processes:
         """
         self.sum(torch.zeros(1))
 
-    def leave(self) -> None:
-        """End the communication, without waiting for anyone."""
-        if self.size > 1 and dist.is_initialized():
+    def leave(self, status: int = 0) -> None:
+        """End the communication; of several processes, one that fails ends here, with its status.
+
+        Communication is ended by all together, for which a failure cannot wait: the others may be
+        anywhere. They notice when the system closes the connections of this process.
+        """
+        if self.size == 1:
+            return
+        if status:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        if dist.is_initialized():
             dist.destroy_process_group()
 
     def exchange(self, communicate: Callable[[], object]) -> None:
-        """Run a communication; what it raises means that a process is gone.
+        """Run a communication; what it raises means that a process is gone, but for own failures.
 
         Raises:
             ProcessLostError: it failed.
+            OutOfMemoryError: a GPU's memory is full.
+            AcceleratorError: an earlier operation of this GPU failed.
         """
         try:
             communicate()
+        except (torch.OutOfMemoryError, torch.AcceleratorError):
+            raise
         except RuntimeError as error:
-            if self.gpus is not None:
-                self.gpus.abort()  # else this GPU, and the exit with it, waits for the lost process
             raise ProcessLostError(
                 f"process {self.rank} of {self.size} lost contact with another one, which has "
                 f"probably died ({str(error).splitlines()[0]})"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from marinenav_env.envs.checks import UNSTABLE
+from marinenav_env.fields import ConfigError
 from marinenav_env.files import write_json
 from train_RL_agents.evaluation.results import Row, Standing, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
@@ -155,6 +156,7 @@ class TorchRLTrainer(RunState):
 
         Raises:
             InterruptedRunError: a signal came.
+            DivergedRunError: a state is not finite, or the policy gave unusable actions.
         """
         if self.evaluation is None:
             return []
@@ -167,6 +169,8 @@ class TorchRLTrainer(RunState):
                     self.counters.keep(standing)
                     self._save_best(results, standing)
                 write_json(self.output_dir / EVALUATION, table_as_json(results))
+        except ConfigError as error:
+            raise self.diverged([str(error)]) from error
         except SignalError as stop:
             received = stop.args[0]
             saved = self.saved.checkpoints.path(self.counters.step)
@@ -228,13 +232,20 @@ class TorchRLTrainer(RunState):
     def _unusable_actions(self) -> str:
         try:
             self.learner.env.check_actions()
-        except ValueError as error:
+        except ConfigError as error:
             return str(error)
         return "unusable actions in another process"
 
     def evaluate(self, evaluation: RunEvaluation) -> None:
-        """Evaluate on the fixed episodes, and keep the weights if they are the best so far."""
-        results = evaluation.periodic(self.receiver, self.counters)
+        """Evaluate on the fixed episodes, and keep the weights if they are the best so far.
+
+        Raises:
+            DivergedRunError: a state is not finite, or the policy gave unusable actions.
+        """
+        try:
+            results = evaluation.periodic(self.receiver, self.counters)
+        except ConfigError as error:
+            raise self.diverged([str(error)]) from error
         standing = results[0].standing(results)
         if self.counters.becomes_best(standing):
             self._save_best(results, standing)

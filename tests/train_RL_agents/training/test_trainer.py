@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.host_reads import no_host_reads
-from tests.train_RL_agents.short_runs import StopAt, assert_same, every_decision, trainer
+from tests.train_RL_agents.short_runs import ONE_STAGE, StopAt, assert_same, every_decision, trainer
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.results import StageResult, Standing
@@ -192,6 +192,21 @@ def test_non_finite_state_stops_the_run(tmp_path):
     assert re.match(r"at step 102: the state of 1 robots not finite\.", str(raised.value))
     assert "a setting below env" in str(raised.value)
     assert "learning_rate" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["periodic", "final"])
+def test_a_policy_that_cannot_be_evaluated_stops_the_run(name, tmp_path, monkeypatch):
+    run = trainer(tmp_path, ONE_STAGE)
+    evaluate = getattr(run.evaluation, name)
+
+    @torch.no_grad()
+    def broken(*arguments):
+        next(iter(run.learner.agent.actor.parameters())).fill_(float("nan"))
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(run.evaluation, name, broken)
+    with pytest.raises(DivergedRunError, match=r"\d+ actions of \d+ robots were not finite"):
+        run.train()
 
 
 def test_unusable_actions_stop_the_run(tmp_path):
