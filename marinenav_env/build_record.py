@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,27 @@ def read_record(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_text()))
     except (OSError, ValueError):
         return {}
+
+
+def runs_on(architectures: str, capability: tuple[int, int]) -> bool:
+    """Whether operators for some architectures run on a GPU.
+
+    Compiled code runs on GPUs of its major version and its minor one or a later one, code for one
+    GPU alone (as 9.0a) on that, and what is left to the driver (+PTX) on all later ones.
+
+    Args:
+        architectures: in torch's notation, as `8.0;9.0+PTX`; what else stands there counts as all.
+        capability: of the GPU, major and minor.
+    """
+    for entry in re.split(r"[;\s]+", architectures.strip()):
+        known = re.fullmatch(r"(\d+)\.(\d+)([af]?)(\+PTX)?", entry)
+        if not known:
+            return True
+        built = int(known[1]), int(known[2])
+        later = built[0] == capability[0] and built <= capability and not known[3]
+        if built == capability or later or (known[4] and built <= capability):
+            return True
+    return False
 
 
 def find_library(torch_version: str, package: Path = PACKAGE) -> Path:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from marinenav_env.build_record import BUILD_RECORD, PACKAGE, read_record, runs_on
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.placement import check_placement
 from marinenav_env.envs.scenarios import Stage
@@ -97,6 +98,14 @@ def check_device(device: torch.device | str) -> torch.device:
         " smaller number"
     )
     require((device.index or 0) < count, "device", name, remedy)
+    built = read_record(PACKAGE / BUILD_RECORD).get("cuda_arch_list")
+    if built:
+        major, minor = torch.cuda.get_device_capability(device)
+        remedy = (
+            f"the operators are built for the architectures {built}, and this GPU is of {major}."
+            f"{minor}; rebuild with TORCH_CUDA_ARCH_LIST={major}.{minor} FORCE_CUDA=1, or use 'cpu'"
+        )
+        require(runs_on(built, (major, minor)), "device", name, remedy)
     return device
 
 

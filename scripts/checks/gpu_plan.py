@@ -137,7 +137,7 @@ def groups(names: Sequence[str]) -> list[list[Check]]:
         [Check("operators", 10, f"{{python}} -c {loads}")],
         [
             *(
-                Check(name, 60, f"{pytest} -k cuda {' '.join(paths)}")
+                Check(name, 115, f"{pytest} -k cuda {' '.join(paths)}")
                 for name, paths in CUDA_TESTS.items()
             ),
             Check("architectures", 90, f"{architectures} {pytest} tests/test_cuda_objects.py"),
@@ -151,7 +151,7 @@ def groups(names: Sequence[str]) -> list[list[Check]]:
                 Check(f"train_{agent}", 75, TRAIN % (agent, agent) + OWN.get(agent, ""))
                 for agent in names
             ),
-            Check("life", 75, f"{lives} life --device cuda"),
+            Check("life", 85, f"{lives} life --device cuda"),
             Check("learns", 75, f"{lives} learns --device cuda"),
             Check("two_ranks", 75, TRAIN.replace("{python}", two) % ("DQN", "two_ranks")),
         ],

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from marinenav_env.build_record import BUILD_RECORD, digest_of, find_library
+from marinenav_env.build_record import BUILD_RECORD, digest_of, find_library, runs_on
 
 
 @pytest.fixture
@@ -72,3 +72,22 @@ def test_a_library_for_another_torch_is_refused(built):
 def test_a_library_that_is_not_built_is_named(tmp_path):
     with pytest.raises(ImportError, match=r"not built .*: run `make setup`"):
         find_library("2.13.0", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("architectures", "capability", "runs"),
+    [
+        ("8.0;9.0+PTX", (8, 0), True),
+        ("8.0;9.0+PTX", (8, 9), True),
+        ("8.0;9.0+PTX", (7, 5), False),
+        ("8.0;9.0+PTX", (12, 0), True),
+        ("8.0 9.0", (10, 0), False),
+        ("8.6", (8, 0), False),
+        ("9.0a", (9, 0), True),
+        ("9.0a", (9, 1), False),
+        ("9.0a+PTX", (9, 1), True),
+        ("Hopper", (7, 0), True),
+    ],
+)
+def test_code_runs_on_its_architecture_and_what_it_foresees(architectures, capability, runs):
+    assert runs_on(architectures, capability) == runs

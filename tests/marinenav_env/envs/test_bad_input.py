@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from marinenav_env.config import EnvConfig, EpisodeConfig, ScenarioConfig
+from marinenav_env.envs import checks
 from marinenav_env.envs.checks import check_device
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.placement import place_trial_worlds
@@ -130,6 +131,20 @@ def test_cuda_device_of_another_number(monkeypatch):
     with pytest.raises(ConfigError, match=r"device is 'cuda:7': .* 2 CUDA dev.*; use 'cuda:1'"):
         MarineNavEnv(1, device="cuda:7")
     assert check_device("cuda:1") == torch.device("cuda:1")
+    assert check_device("cuda") == torch.device("cuda")
+
+
+def test_a_gpu_of_another_architecture(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
+    monkeypatch.setattr(ops, "has_cuda", lambda: True)
+    record = {"cuda_arch_list": "8.0;9.0+PTX"}
+    monkeypatch.setattr(checks, "read_record", lambda _: record)
+    message = r"architectures 8.0;9.0\+PTX, and this GPU is of 7.5; rebuild with TORCH_CUDA_ARCH_LI"
+    with pytest.raises(ConfigError, match=message):
+        check_device("cuda")
+    record["cuda_arch_list"] = "7.5"
     assert check_device("cuda") == torch.device("cuda")
 
 
