@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,15 @@ from torch import Tensor
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import write_atomically
 from train_RL_agents.agents.shield_settings import ShieldConfig
-from train_RL_agents.commands.options import read_shield
+from train_RL_agents.commands.options import (
+    SETTINGS_HELP,
+    env_with,
+    read_shield,
+    split_settings,
+    with_true_hulls,
+)
 from train_RL_agents.commands.parser import Parser, tells
-from train_RL_agents.config.build import Policy
+from train_RL_agents.config.build import Policy, spec_of
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.formats import FORMATS, Format
 from train_RL_agents.policies.interface import (
@@ -36,6 +43,9 @@ from train_RL_agents.policies.torchscript import ScriptedNetwork
 from train_RL_agents.run.checkpoint import CheckpointError
 
 RANDOM_OBSERVATIONS = 256
+VESSEL_HELP = (
+    "With env.vessel=NAME the file tells the rates of that vessel, and a shield inside knows it."
+)
 EITHER_WAY = 0.01
 """Share of the observations in which a float32 file with a shield may act otherwise than float64:
 where two plans are as good as each other, or one is safe by less than the rounding."""
@@ -61,7 +71,7 @@ class Deviation(NamedTuple):
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
-    parser = Parser(description="Export a policy for use outside.")
+    parser = Parser(description=f"Export a policy for use outside. {SETTINGS_HELP} {VESSEL_HELP}")
     parser.add_argument(
         "--checkpoint",
         required=True,
@@ -87,11 +97,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="put a shield inside, with these settings where given (docs/shield.md); the file is "
         "called as without",
     )
-    return parser.parse_args(arguments)
+    rest, settings = split_settings(arguments)
+    namespace = parser.parse_args(rest)
+    namespace.settings = settings
+    return namespace
 
 
 def export(
-    checkpoint: Path, form: Format, output: Path, shield: ShieldConfig | None = None
+    checkpoint: Path,
+    form: Format,
+    output: Path,
+    shield: ShieldConfig | None = None,
+    settings: Sequence[str] = (),
 ) -> tuple[Policy, Deviation]:
     """Export a policy, after a check against the checkpoint on random and simulated observations.
 
@@ -100,6 +117,7 @@ def export(
         form: format of the file.
         output: the file; it is replaced in one step, or not touched. Missing folders are made.
         shield: of a shield inside the file; None puts none there.
+        settings: ``env.KEY=VALUE``, of the vessel that the policy is to steer.
 
     Returns:
         The policy, and how the file differs from the checkpoint in float64.
@@ -108,13 +126,16 @@ def export(
         CheckpointError: the policy is missing, damaged or of an unknown kind.
         ExportError: the policy is an export already, or the format cannot hold it, or the file
             cannot be written, or its network does not give what the checkpoint gives.
-        ConfigError: the shield cannot guard the policy, or a share of a batch in this format.
+        ConfigError: the shield cannot guard the policy, or a share of a batch in this format; or a
+            setting is unknown or wrong.
     """
     if output.is_dir():
         raise ExportError(f"--output {str(output)!r} is a folder: give the name of a file")
     policy = read_policy(checkpoint)
     if isinstance(policy.agent.actor, ScriptedNetwork):
         raise ExportError(f"{checkpoint} is an export already: give the checkpoint it was made of")
+    if settings:
+        policy = for_vessel(policy, settings)
     keys = policy.agent.spec.observation.keys
     if form.parts not in (None, len(keys)):
         raise ExportError(
@@ -133,6 +154,21 @@ def export(
     except OSError as error:
         raise ExportError(f"--output {str(output)!r} cannot be written: {error}") from error
     return policy, deviation
+
+
+def for_vessel(policy: Policy, settings: Sequence[str]) -> Policy:
+    """Return a policy that steers another vessel, or knows other waters, with its networks.
+
+    Its file says what actions mean there, and a shield inside plans with that vessel.
+
+    Raises:
+        ConfigError: a setting is unknown or wrong.
+    """
+    config = with_true_hulls(policy.config)
+    env = env_with(settings, config.task, config.env)
+    config = dataclasses.replace(config, env=env)
+    policy.agent.spec = spec_of(config)
+    return policy._replace(config=config)
 
 
 @torch.no_grad()
@@ -215,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     form = FORMATS[parsed.format]
     output = parsed.output or default_output(parsed.checkpoint, form)
     shield = read_shield(parsed.shield)
-    policy, deviation = export(parsed.checkpoint, form, output, shield)
+    policy, deviation = export(parsed.checkpoint, form, output, shield, parsed.settings)
     digest = checksum(output.read_bytes())
     others = ""
     if deviation.otherwise:

@@ -7,6 +7,7 @@ import onnxruntime
 import pytest
 import torch
 
+from marinenav_env.vessels import VESSELS
 from tests.train_RL_agents.policy_samples import (
     OUTPUTS,
     export_policy,
@@ -15,6 +16,7 @@ from tests.train_RL_agents.policy_samples import (
 )
 from train_RL_agents import export
 from train_RL_agents.agents.registry import AGENTS
+from train_RL_agents.config.build import spec_of
 from train_RL_agents.policies.formats import FORMATS, OPSET
 from train_RL_agents.policies.interface import acting_network, call_inputs
 from train_RL_agents.policies.load import load_policy
@@ -229,6 +231,26 @@ def test_a_history_of_observations(tmp_path, kind):
     shapes = [entry["shape"] for entry in said["inputs"]]
     assert shapes == [["B", 14], ["B", 10, 5], ["B", 10], ["B", 32]]
     assert said["inputs"][0]["history"].startswith("2 decisions")
+
+
+@pytest.mark.parametrize("name", ["AC-IQN", "DQN"])
+def test_a_file_for_another_vessel_has_its_rates_and_the_same_network(name, tmp_path, refused):
+    path = save_policy(tmp_path / "policy.pt", name)
+    own = torchscript_metadata(export_policy(path, "torchscript"))
+    output = export_policy(path, "torchscript", "env.vessel=otter")
+    said, otter = torchscript_metadata(output), VESSELS["otter"]
+    assert said["actions"] != own["actions"]
+    assert otter.max_thrust_rate in said["actions"].values() or name == "DQN"
+    assert said["config"]["env"]["vessel"]["name"] == "otter"
+    policy, config = load_policy(output)
+    assert config.env.vessel == otter
+    assert policy.spec.action.meaning == spec_of(config).action.meaning
+    known, _ = load_policy(path)
+    seen = recorded_observation()
+    seen = type(seen)(*(part.float() for part in seen))
+    torch.testing.assert_close(policy.act(seen), known.act(seen))
+    command = ["--checkpoint", str(path), "--format", "onnx", "env.vessel.mas=3"]
+    refused(export.main, command, "env.vessel.mas")
 
 
 def test_the_place_of_the_file(tmp_path, capsys):
