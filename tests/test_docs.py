@@ -9,7 +9,7 @@ import pytest
 from marinenav_env.config import EnvConfig
 from scripts import settings_page
 from train_RL_agents import load_policy, train
-from train_RL_agents.commands.one_run import notes_on_vessel
+from train_RL_agents.commands.vessel_notes import notes_on_vessel
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.config.files import load_config
 

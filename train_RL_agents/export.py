@@ -23,6 +23,7 @@ from train_RL_agents.commands.options import (
     with_true_hulls,
 )
 from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.vessel_notes import tell_of_vessel
 from train_RL_agents.config.build import Policy, spec_of
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.formats import FORMATS, Format
@@ -167,6 +168,7 @@ def for_vessel(policy: Policy, settings: Sequence[str]) -> Policy:
     config = with_true_hulls(policy.config)
     env = env_with(settings, config.task, config.env)
     config = dataclasses.replace(config, env=env)
+    tell_of_vessel(env)
     policy.agent.spec = spec_of(config)
     return policy._replace(config=config)
 

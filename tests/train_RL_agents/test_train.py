@@ -18,8 +18,9 @@ from marinenav_env.vessels import VESSELS
 from tests.conftest import wait_for
 from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import ONE_STAGE, SHORT, TINY, command, environment
-from train_RL_agents import train
+from train_RL_agents import evaluate, train
 from train_RL_agents.commands import one_run, training
+from train_RL_agents.commands.vessel_notes import notes_on_vessel
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.run import checkpoint
@@ -183,7 +184,7 @@ def test_a_run_with_one_evaluation_says_so():
 
 
 def test_a_vessel_half_changed_is_told(tmp_path, capsys):
-    assert not any(map(one_run.notes_on_vessel, VESSELS.values()))
+    assert not any(map(notes_on_vessel, VESSELS.values()))
     own = ["env.vessel.length=4", "env.vessel.width=2", "env.vessel.max_thrust_rate=350"]
     assert train.main(["--output", str(tmp_path), *TINY, *own]) == 0
     told = capsys.readouterr().err
@@ -191,6 +192,12 @@ def test_a_vessel_half_changed_is_told(tmp_path, capsys):
     assert "by width has 2.236 m" in told
     assert "env.vessel.max_thrust_rate is 350.0 N/s, and" in told
     assert "reach 1000.0: agents" in told
+    thrusts = ["env.vessel.min_thrust=-0.4", "env.vessel.max_thrust=0.8", "env.vessel.radius=0.01"]
+    small = ["--episodes", "1", "--stage", "2,0,0,30"]
+    assert evaluate.main(["--checkpoint", str(tmp_path), *small, *thrusts]) == 0
+    told = capsys.readouterr().err
+    assert "env.vessel.radius is 0.01 m" in told
+    assert "a decision may change a thrust by 175 N, and" in told
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from train_RL_agents.commands.options import (
     with_world_options,
 )
 from train_RL_agents.commands.traffic import traffic_for
+from train_RL_agents.commands.vessel_notes import tell_of_vessel
 from train_RL_agents.config.build import spec_of
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
@@ -120,6 +121,7 @@ def check_together(arguments: argparse.Namespace) -> None:
     first = paths[0]
     worlds = read[first][1]
     task = worlds.task
+    tell_of_vessel(worlds.env)
     remedy = "policies that are compared meet the same worlds; evaluate them apart"
     for path, (agent, config) in read.items():
         if config.task != task:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 
 import torch
 
 from marinenav_env.envs.make import VESSEL_TASKS
-from marinenav_env.vessels import VesselConfig
 from train_RL_agents.commands.console import open_console
+from train_RL_agents.commands.vessel_notes import tell_of_vessel
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.placement import check_own_gpu, choose_device
@@ -76,25 +75,6 @@ def note_on_curve(config: TrainConfig) -> str | None:
     )
 
 
-def notes_on_vessel(vessel: VesselConfig) -> list[str]:
-    """Return what to say of a vessel whose numbers do not go together, as of one half changed."""
-    notes = []
-    circle = math.hypot(vessel.length, vessel.width) / 2.0
-    if abs(vessel.radius - circle) > 0.02 * circle:
-        notes.append(
-            f"note: env.vessel.radius is {vessel.radius} m, and the circle around env.vessel.length"
-            f" by width has {circle:.3f} m: contacts are those of env.vessel.radius"
-        )
-    largest = max(map(abs, vessel.left_thrust_rates + vessel.right_thrust_rates))
-    if not math.isclose(largest, vessel.max_thrust_rate):
-        notes.append(
-            f"note: env.vessel.max_thrust_rate is {vessel.max_thrust_rate} N/s, and "
-            f"env.vessel.left_thrust_rates and right_thrust_rates reach {largest}: agents with "
-            "discrete actions steer another vessel than the others"
-        )
-    return notes
-
-
 def train_here(
     config: TrainConfig, output_dir: Path, processes: Processes, resumed: Path | None
 ) -> None:
@@ -111,9 +91,8 @@ def train_here(
         trainer.resume(resumed)
     if processes.first:
         write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
-        vessel = getattr(config.env, "vessel", None)
-        notes = notes_on_vessel(vessel) if isinstance(vessel, VesselConfig) else []
-        for note in filter(None, (note_on_curve(config), *notes)):
+        tell_of_vessel(config.env)
+        if note := note_on_curve(config):
             print(note, file=sys.stderr)
 
     def conclude(results: list[Row], receiver: AnalysisReceiver) -> None:

@@ -15,6 +15,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import read_shield, with_true_hulls, with_world_options
 from train_RL_agents.commands.traffic import traffic_for
+from train_RL_agents.commands.vessel_notes import tell_of_vessel
 from train_RL_agents.evaluation.baselines.registry import check_hull
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
@@ -81,6 +82,7 @@ def worlds_of(
             f" {config.task!r}; leave it out"
         )
     kind = TASKS[config.task]
+    tell_of_vessel(config.env)
     if isinstance(config.env, EnvConfig):
         check_hull(agent, config.env.vessel)
     env_config = adapt(config.env)
