@@ -144,8 +144,8 @@ def groups(names: Sequence[str]) -> list[list[Check]]:
         ],
         [Check("bench", 30, f"{BENCH} step inference {STEP} --json {{folder}}/gpu_bench.json")],
         [Check("bench_training", 35, training)],
-        [Check("bench_turns", 22, f"{BENCH} step {TURNS} --json {{folder}}/gpu_turns.json")],
-        [Check("bench_replay", 20, replay)],
+        [Check("bench_turns", 18, f"{BENCH} step {TURNS} --json {{folder}}/gpu_turns.json")],
+        [Check("bench_replay", 12, replay)],
         [
             *(
                 Check(f"train_{agent}", 75, TRAIN % (agent, agent) + OWN.get(agent, ""))

@@ -13,8 +13,10 @@ from typing import Any
 import torch
 
 from marinenav_env.envs.classic import CLASSIC
+from marinenav_env.envs.make import ENVIRONMENTS, VESSEL_TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.envs.scenes import AnyStage, Scene, SceneStage
 from marinenav_env.kernel import ops
 from marinenav_env.kernel import plans as plans_of
 from marinenav_env.stepper import Stepper
@@ -27,32 +29,63 @@ DECISIONS = 6
 BATCH = 50
 
 
-def exercise(device: str, dtype: torch.dtype, discrete: bool, frames: int) -> None:
+MET = SceneStage(
+    "two scenes",
+    (
+        Scene(((-20.0, 0.0, 20.0, 0.0, 0.0, 1.0), (20.0, 1.0, -20.0, 1.0, 3.1, 1.0))),
+        Scene(((0.0, 0.0, 9.0, 9.0, 0.5, 0.0),), ((5.0, 2.0, 1.0),), ((0.0, 9.0, 4.0),), 2.0, 0.2),
+    ),
+)
+ROUGH = {
+    "stream": {"speed": [0.2, 0.4]},
+    "wind": {"speed": [2.0, 6.0], "gust_std": 1.0},
+    "waves": {"height": 0.2},
+    "perception": {
+        **{"noise_factor": [0.5, 2.0], "range_factor": [0.5, 1.0]},
+        **{"miss": 0.1, "dropout": 0.1, "delay": 1.0},
+    },
+    "variation": {"mass": [0.8, 1.2], "left_thrust": [0.7, 1.0]},
+    "thrusters": {"lag": 0.3, "loss_probability": 0.3, "loss_time": [0.0, 2.0]},
+}
+"""Every disturbance and fault: other kernels than those of calm water."""
+
+
+def exercise(
+    kind: type[MarineNavEnv] = MarineNavEnv,
+    stages: Sequence[AnyStage] = STAGES,
+    *,
+    device: str,
+    dtype: torch.dtype = torch.float32,
+    discrete: bool = False,
+    frames: int = 1,
+    **options: Any,
+) -> None:
     """Place worlds of all stages, take decisions, reset some, observe."""
-    env = MarineNavEnv(
+    env = kind(
         WORLDS,
-        stages=STAGES,
+        stages=stages,
         discrete=discrete,
         device=device,
         dtype=dtype,
         stack_k=frames,
+        **options,
     )
-    env.set_stage((torch.arange(WORLDS) % len(STAGES)).to(device))
+    env.set_stage((torch.arange(WORLDS) % len(stages)).to(device))
     stepper = Stepper(env)
     stepper.reset()
-    shape = (WORLDS, env.robots) if discrete else (WORLDS, env.robots, 2)
+    action = env.make_action().cpu()
     if discrete:
-        action = torch.randint(-1, 26, shape).to(device)  # unusable ones among them
+        action = torch.randint_like(action, -1, env.kernel_spec.discrete + 1)  # some unusable
     else:
-        action = torch.empty(shape, dtype=dtype).uniform_(-2.0, 2.0)
+        action = action.uniform_(-2.0, 2.0)
         action[0, 0, 0] = torch.nan
-        action = action.to(device)
+    action = action.to(device)
     some = (torch.arange(WORLDS) % 3 == 0).to(device)
     for decision in range(DECISIONS):
         stepper.step(action)
         stepper.advance(some if decision % 2 else None)
     env.observe_into(stepper.now, some)
-    if dtype == torch.float32 and frames == 1:
+    if kind is MarineNavEnv and not options and dtype == torch.float32 and frames == 1:
         store(stepper, action)
         ops.water(env.state, torch.rand(WORLDS, 3, 2, device=device))
         noise, bias = torch.randn(WORLDS, 7, device=device), torch.zeros(7, device=device)
@@ -111,9 +144,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     device = parser.parse_args(arguments).device
     variants = itertools.product((torch.float32, torch.float64), (False, True), (1, 2))
     for dtype, discrete, frames in variants:
-        exercise(device, dtype, discrete, frames)
+        exercise(device=device, dtype=dtype, discrete=discrete, frames=frames)
         if not discrete:
             unroll(device, dtype, frames)
+    for name in VESSEL_TASKS:
+        exercise(ENVIRONMENTS[name], device=device, frames=2)
+    exercise(device=device, config=ROUGH)
+    exercise(stages=(MET,), device=device)
     counter = torch.arange(4 * WORLDS).reshape(WORLDS, 4).to(device)
     ops.philox(counter, (1, 2))
     if device == "cuda":
