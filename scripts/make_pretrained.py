@@ -12,7 +12,7 @@ import json
 import operator
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,12 @@ from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.policies.average import average
 from train_RL_agents.policies.load import policy_file, read_policy
-from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
+from train_RL_agents.policies.pretrained import (
+    NETWORKS,
+    is_pretrained,
+    read_provenance,
+    write_pretrained,
+)
 from train_RL_agents.policies.start import PLACEHOLDER
 from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.provenance import RUN, run_record_of
@@ -56,8 +61,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         nargs="+",
         metavar="RUN",
-        help="a run's folder, or a checkpoint of it; of several the mean of their weights is "
-        "taken, with the settings of the first",
+        help="a run's folder, a checkpoint of it, or a folder that this program made; of several "
+        "the mean of their weights is taken, with the settings of the first",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FOLDER", help="make this folder"
@@ -188,12 +193,14 @@ def provenance(file: Path, policy: Policy) -> dict[str, Any]:
     """Return how a policy was made, as JSON values.
 
     Args:
-        file: its checkpoint, inside its run's folder.
+        file: its checkpoint, inside its run's folder, or the weights of a pretrained one.
         policy: the policy.
 
     Raises:
         CheckpointError: the run has no ``run.json``.
     """
+    if is_pretrained(file):
+        return read_provenance(file.parent)
     record = run_record_of(file)
     if record is None:
         raise CheckpointError(
@@ -223,7 +230,7 @@ def provenance_of_mean(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
     one.
     """
     runs: dict[str, dict[str, Any]] = {}
-    for origin in sorted(origins, key=operator.itemgetter("step")):
+    for origin in sorted(single_runs(origins), key=operator.itemgetter("step")):
         runs[json.dumps(origin["starts"])] = origin  # of several checkpoints the latest
     times = [run["training_s"] for run in runs.values()]
     commits = {origin["commit"] for origin in origins}
@@ -234,6 +241,15 @@ def provenance_of_mean(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "training_s": None if None in times else sum(times),
         "mean_of": list(origins),
     }
+
+
+def single_runs(origins: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Return how policies were made, those of which one is a mean in its place."""
+    for origin in origins:
+        if "mean_of" in origin:
+            yield from single_runs(origin["mean_of"])
+        else:
+            yield origin
 
 
 def command_of(command: Sequence[str]) -> str:

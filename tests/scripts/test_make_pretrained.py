@@ -141,6 +141,17 @@ def test_a_folder_of_two_runs_has_the_mean_of_their_weights(run, tmp_path, capsy
     made = json.loads((output / "provenance.json").read_text())
     assert (made["step"], made["commit"], len(made["mean_of"])) == (5, "abc", 2)
 
+    assert make(run, tmp_path / "one", "--episodes", "1") == 0
+    shipped = run / "shipped"  # has its own record, and not that of the run around it
+    assert make(other, shipped, "--episodes", "1") == 0
+    assert make(tmp_path / "one", output, "--episodes", "1", others=[shipped]) == 0
+    made = json.loads((output / "provenance.json").read_text())
+    assert [one["commit"] for one in made["mean_of"]] == ["abc", "def"]
+    assert made["step"] == 13
+    assert make(output, tmp_path / "again", "--episodes", "1", others=[run]) == 0
+    made = json.loads((tmp_path / "again" / "provenance.json").read_text())
+    assert made["step"] == 13, "a run that is in a mean, too, counts once"
+
     with pytest.raises(SystemExit):
         make(run, output, "--all-networks", others=[other])
     assert "--all-networks: several runs have no mean" in capsys.readouterr().err

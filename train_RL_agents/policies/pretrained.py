@@ -82,7 +82,7 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
         CheckpointError: a file is missing or damaged, or they do not fit each other.
     """
     values = _read(folder / CONFIG, yaml.safe_load)
-    provenance = _read(folder / PROVENANCE, parse_json)
+    provenance = read_provenance(folder)
     state = checkpoint.load(folder / WEIGHTS, device)
     try:
         config = config_from_plain(values)
@@ -94,6 +94,15 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
         raise CheckpointError(f"{folder / WEIGHTS} does not fit {CONFIG}: {error}") from error
     known = {name: value for name, value in provenance.items() if name in ("step", "commit")}
     return Policy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known}, whole)
+
+
+def read_provenance(folder: Path) -> dict[str, Any]:
+    """Return how the policy of a folder that `write_pretrained` wrote was made.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
+    return _read(folder / PROVENANCE, parse_json)
 
 
 def _load_networks(agent: Agent, folder: Path, actor: dict[str, Tensor]) -> bool:
