@@ -305,13 +305,22 @@ class KernelEnv(TorchRLFace):
     def _changing(self) -> dict[str, Tensor]:
         return {**self._state.named(), "alive": self.alive}
 
-    def load_state_dict(self, state: Mapping[str, Tensor], *_: object, **__: object) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Tensor], strict: bool = True, assign: bool = False
+    ) -> None:
         """Restore `state_dict`'s result, from any device.
+
+        Args:
+            state: what changes.
+            strict: False leaves what is missing as it is; TorchRL's `EnvCreator` asks for it.
+            assign: without effect; the tensors of the environment stay where they are.
 
         Raises:
             ValueError: an entry is missing, has another shape, or a number that is out of range.
         """
         changing = self._changing()
+        if not strict:
+            state = {**changing, **state}
         added = {n: torch.full_like(changing[n], x) for n, x in self.names_added.items()}
         state = added | {self.names_before.get(name, name): t for name, t in state.items()}
         for name, tensor in changing.items():

@@ -3,6 +3,7 @@
 import gc
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,15 @@ def test_a_run_with_one_evaluation_says_so():
     )
     assert one_run.note_on_curve(long) is None
     assert "evaluation.interval_steps is 600, so this run of 600" in one_run.note_on_curve(short)
+
+
+def test_who_trains_with_the_settings_of_another_is_told(tmp_path, capsys):
+    command = ["--output", str(tmp_path), "--preset", "rules", *TINY, "worlds=20", "total_steps=40"]
+    assert train.main([*command, "--agent", "DQN"]) == 0
+    assert "note: preset rules is made for SAC, and DQN trains" in capsys.readouterr().err
+    shutil.rmtree(tmp_path)
+    assert train.main([*command, "--agent", "SAC"]) == 0
+    assert "made for" not in capsys.readouterr().err
 
 
 def test_a_vessel_half_changed_is_told(tmp_path, capsys):

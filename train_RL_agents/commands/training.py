@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import operator
 import os
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from marinenav_env.fields import ConfigError, build, plain, require
 from train_RL_agents.commands.one_run import train_one
 from train_RL_agents.commands.options import world_settings
-from train_RL_agents.config.files import load_config, task_named, with_overrides
+from train_RL_agents.config.files import load_config, made_for, task_named, with_overrides
 from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
@@ -45,6 +46,9 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     overrides = [*world_settings(arguments, task), *own]
     config, seeds, folder = load_config(**sources, agent=arguments.agent, overrides=overrides)
     check_effect(overrides, config)
+    where, meant = made_for(preset=arguments.preset, path=arguments.config)
+    if processes.first and meant not in (None, config.agent):
+        print(f"note: {where} is made for {meant}, and {config.agent} trains", file=sys.stderr)
     seeds = tuple(arguments.seed or seeds)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")

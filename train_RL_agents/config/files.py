@@ -105,6 +105,19 @@ def task_named(
     return name
 
 
+def made_for(
+    *, preset: str | None = None, path: str | Path | None = None
+) -> tuple[str, str] | tuple[None, None]:
+    """Return which of a preset and a file names an algorithm, and the name; None if none does.
+
+    Raises:
+        ConfigError: one is missing or damaged.
+    """
+    named = _named_layers(preset, path)
+    naming = [(where, str(layer["agent"])) for where, layer in named.items() if "agent" in layer]
+    return naming[-1] if naming else (None, None)
+
+
 def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict[str, Any]]:
     """Return what a preset and a file hold, by their names in messages.
 

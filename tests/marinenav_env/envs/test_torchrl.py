@@ -1,5 +1,6 @@
 """The TorchRL face: specs, rollouts and collectors against cloned single steps, partial resets."""
 
+import functools
 import logging
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 import torchrl
 from tensordict import TensorDictBase
 from torchrl.collectors import Collector
+from torchrl.envs import EnvCreator
 from torchrl.envs.utils import check_env_specs
 
 from marinenav_env.envs.marine import MarineNavEnv
@@ -249,3 +251,15 @@ def test_results_own_their_memory(device):
     env.rollout(20, policy, break_when_any_done=False)
     assert_same(kept, step)
     assert_same(kept_reset, reset.exclude(("robots", "action"), "next"))
+
+
+def test_torchrl_makes_copies_of_it():
+    """As `ParallelEnv` makes its workers of a function."""
+    made = EnvCreator(functools.partial(MarineNavEnv, worlds=3, seed=5))()
+    assert made.rollout(4).shape == (3, 4)
+    state = made.state_dict()
+    alive = state.pop("alive")
+    with pytest.raises(ValueError, match="simulator state 'alive' is missing"):
+        made.load_state_dict(state)
+    made.load_state_dict(state, strict=False)
+    assert torch.equal(made.alive, alive)
