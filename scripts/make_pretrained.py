@@ -20,9 +20,10 @@ from rich.console import Console
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
-from marinenav_env.fields import plain
+from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.parser import Parser, tells
+from train_RL_agents.commands.training import check_writable
 from train_RL_agents.config.build import Policy
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
@@ -38,6 +39,7 @@ from train_RL_agents.policies.average import average
 from train_RL_agents.policies.load import policy_file, read_policy
 from train_RL_agents.policies.pretrained import (
     NETWORKS,
+    WEIGHTS,
     is_pretrained,
     read_provenance,
     write_pretrained,
@@ -65,7 +67,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "the mean of their weights is taken, with the settings of the first",
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FOLDER", help="make this folder"
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="make this folder, or replace the policy in it",
     )
     parser.add_argument(
         "--episodes",
@@ -118,11 +124,12 @@ def make(options: argparse.Namespace, console: Console) -> None:
 
     Raises:
         CheckpointError: a run has no readable policy, or no record of how it was made.
-        ConfigError: the device is not there.
+        ConfigError: the output is of no use, or the device is not there.
         ConfigError: the weights of several runs have no mean.
         ConfigError: the risk level is out of its bounds, or does not enter when the agent acts.
         OSError: a file cannot be written.
     """
+    check_output(options.output)
     files = [policy_file(run) for run in options.runs]
     policies = [read_policy(file, choose_device(options.device)) for file in files]
     origins = [provenance(file, policy) for file, policy in zip(files, policies, strict=True)]
@@ -142,6 +149,22 @@ def make(options: argparse.Namespace, console: Console) -> None:
     policy = policy._replace(config=without_places(policy.config))
     table = evaluate(policy, options, console)
     write_pretrained(options.output, policy, table, made, whole=options.all_networks)
+
+
+def check_output(folder: Path) -> None:
+    """Check that a folder can be made or filled, or holds a policy to replace.
+
+    Raises:
+        ConfigError: it cannot be written, or holds something else.
+    """
+    check_writable(folder)
+    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    weights = folder / WEIGHTS
+    if held and not (weights.is_file() and is_pretrained(weights)):
+        raise ConfigError(
+            f"output is {str(folder)!r}, which holds {held[0]!r} and is no pretrained policy: give "
+            "another folder with --output"
+        )
 
 
 def waters(config: TrainConfig) -> list[str]:

@@ -201,3 +201,29 @@ def test_bad_input(run, tmp_path, capsys):
         make(run, output, "--episodes", "0")
     with pytest.raises(SystemExit):
         make(run, output, "--encounters", "-1")
+
+
+def test_the_output_is_checked_before_any_work(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(make_pretrained, "read_policy", None)
+    file = tmp_path / "README.md"
+    file.write_text("")
+    for output in (file, file / "x"):
+        assert make(run, output) == 1
+        assert f"{str(file)!r} is no folder to write to: give" in capsys.readouterr().err
+    assert make(run, run) == 1
+    told = capsys.readouterr().err
+    assert f"output is {str(run)!r}, which holds 'checkpoints' and is no pretrained policy" in told
+    assert sorted(path.name for path in run.iterdir()) == [
+        "checkpoints",
+        "metrics.jsonl",
+        "run.json",
+    ]
+
+
+def test_an_empty_folder_is_filled_and_a_pretrained_one_is_replaced(run, tmp_path):
+    output = tmp_path / "out"
+    output.mkdir()
+    assert make(run, output, "--episodes", "1", "--seed", "1") == 0
+    (output / "policy.onnx").write_text("an export of it")
+    assert make(run, output, "--episodes", "1", "--seed", "2") == 0
+    assert json.loads((output / "evaluation.json").read_text())["seed"] == 2
