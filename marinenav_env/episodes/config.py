@@ -45,21 +45,27 @@ def config_of(episode: Episode) -> EnvConfig:
     return replace(config, episode=EpisodeConfig(max_steps=episode.decisions + 1))
 
 
-def check_recordable(config: EnvConfig) -> None:
+def check_recordable(config: EnvConfig, remedy: str = "") -> None:
     """Check that episode files hold every parameter that a replay depends on.
+
+    Args:
+        config: in which episodes are recorded.
+        remedy: what to do for the recording; left out: the settings to give.
 
     Raises:
         ConfigError: a replay of the file would run with another value of a parameter.
     """
-    check_replayed(config, _config_of_sections(*sections_of(config, seed=0, robots=1), "recording"))
+    read = _config_of_sections(*sections_of(config, seed=0, robots=1), "recording")
+    check_replayed(config, read, remedy)
 
 
-def check_replayed(config: VesselTaskConfig, read: VesselTaskConfig) -> None:
+def check_replayed(config: VesselTaskConfig, read: VesselTaskConfig, remedy: str = "") -> None:
     """Check that a replay would take the same parameters.
 
     Args:
         config: in which episodes are recorded.
         read: what their files say of it.
+        remedy: what to do for the recording; left out: the settings to give.
 
     Raises:
         ConfigError: a parameter would be another one.
@@ -75,12 +81,13 @@ def check_replayed(config: VesselTaskConfig, read: VesselTaskConfig) -> None:
     given, taken = ([operator.attrgetter(key)(whole) for key in differ] for whole in (config, read))
     are = ", ".join(f"env.{key} is {value!r}" for key, value in zip(differ, given, strict=True))
     settings = (
-        f"env.{key}={json.dumps(value, separators=(',', ':'))}"
+        f" env.{key}={json.dumps(value, separators=(',', ':'))}"
         for key, value in zip(differ, taken, strict=True)
     )
+    remedy = remedy or f"set{''.join(settings)}"
     raise ConfigError(
         f"{are}: the episode format has no place for it and a replay would take "
-        f"{', '.join(map(repr, taken))}; set {' '.join(settings)} for the recording"
+        f"{', '.join(map(repr, taken))}; {remedy} for the recording"
     )
 
 

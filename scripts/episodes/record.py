@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.episodes.config import check_recordable
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
 from marinenav_env.faults import SensorFaultConfig
@@ -21,6 +22,7 @@ from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, g
 from train_RL_agents.commands.parser import tells
 from train_RL_agents.commands.traffic import add_traffic_option, check_traffic_option
 from train_RL_agents.commands.worlds import long_episodes, worlds_of
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.policies.shield.acting import describe_report
 from train_RL_agents.run.checkpoint import CheckpointError
 
@@ -129,6 +131,8 @@ def record(options: argparse.Namespace) -> int:
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
     check_traffic_option(options.parser, options)
+    if options.scenario:
+        check_scenarios(options.scenario)
     asked = "colregs" in groups_in(options.settings)
     adapt = adapted(options)
 
@@ -152,6 +156,19 @@ def record(options: argparse.Namespace) -> int:
     if worlds.guarded:
         print(describe_report(worlds.guarded.report()))
     return 0
+
+
+def check_scenarios(name: str) -> None:
+    """Check that episode files hold what scenarios say of the environment.
+
+    Raises:
+        ConfigError: they do not, or there are no such scenarios.
+    """
+    for scenario in find_scenarios(name):
+        for section, group in scenario.disturbances().items():
+            given: dict = {section: group}
+            remedy = f"remove the section {section} of {scenario.name!r} from {name!r}"
+            check_recordable(replace(EnvConfig(), **given), remedy)
 
 
 def with_published_zones(config: Any) -> Any:

@@ -165,3 +165,28 @@ def test_no_noise_leaves_out_noise_and_faults_of_any_sensor():
         adapt = adapted(argparse.Namespace(limit=50, noise=noise))
         assert adapt(faulty).perception == perception
         assert adapt(Icra2024Config()).perception == Icra2024Config().perception
+
+
+VESSELS = "vessels: [{start: [0, 0], goal: [40, 0]}]"
+WINDS = {"a": "wind: {speed: [3.0, 3.0]}", "b": "wind: {speed: [5.0, 5.0]}"}
+
+
+def test_a_scenario_names_the_section_that_files_do_not_hold(tmp_path, refused):
+    scenario, output = tmp_path / "windy.yaml", tmp_path / "x.json"
+    sections = "perception: {range: 15.0}\nwind: {speed: [3.0, 3.0]}"
+    scenario.write_text(f"name: windy\n{VESSELS}\n{sections}\n")
+    command = recording("baseline:goal-straight", output, "--scenario", str(scenario))
+    wrong, remedy = "env.wind.speed is (3.0, 3.0): the", "; remove the section wind of 'windy' from"
+    said = refused(program.main, command, wrong, f"{remedy} {str(scenario)!r} for the recording")
+    assert "set env" not in said
+    scenario.write_text(f"name: calm\n{VESSELS}\n{sections.splitlines()[0]}\n")
+    assert program.main(command) == 0
+
+
+def test_scenarios_of_a_file_whose_disturbances_differ(tmp_path, refused):
+    scenario = tmp_path / "harbour.yaml"
+    both = (f"- {{name: {name}, {VESSELS}, {wind}}}" for name, wind in WINDS.items())
+    scenario.write_text("\n".join(both))
+    command = ["plot", "--checkpoint", "baseline:goal-straight", "--scenario", str(scenario)]
+    message = "in which disturbances differ: put one of its scenarios into a file of its own"
+    refused(program.main, command, message, status=2)

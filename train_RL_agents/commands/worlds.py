@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -126,9 +127,11 @@ def _of_scenarios(
     scenarios = find_scenarios(arguments.scenario)
     groups = grouped(scenarios, lambda scenario: scenario.env_config(config))
     if len(groups) > 1:
+        remedy = "name one of its scenarios"
+        if Path(arguments.scenario).is_file():
+            remedy = "put one of its scenarios into a file of its own"
         raise ConfigError(
-            f"scenario is {arguments.scenario!r}, in which disturbances differ: name one of its "
-            "scenarios"
+            f"scenario is {arguments.scenario!r}, in which disturbances differ: {remedy}"
         )
     index = torch.arange(len(scenarios)).repeat_interleave(arguments.episodes)
     return make_worlds(scenarios, index, next(iter(groups)), **options)
