@@ -173,6 +173,16 @@ def test_the_chart_has_the_undisturbed_level_in_every_quantity(record):
     assert list(lines[0].x) == [0.0, 0.3, 0.6]
 
 
+def test_the_page_says_with_which_settings_the_worlds_were_undisturbed(record):
+    def note(settings):
+        measured = section.read_robustness(record) | {"settings": settings}
+        return dict(_of_records(Records(robustness=[measured]), {}))["Robustness"]
+
+    assert "the same episodes undisturbed.</p>" in note([])
+    told = "the same episodes undisturbed, but for env.wind.speed=[5,5] env.vessel=a&lt;b.</p>"
+    assert told in note(["env.wind.speed=[5,5]", "env.vessel=a<b"])
+
+
 @pytest.mark.parametrize(
     "content", ["{}", '{"rows": [{"level": 1}], "calm": {}}', '{"rows": {"a": 1}}', "[]", "x"]
 )

@@ -208,7 +208,9 @@ def _of_records(more: Records, figures: dict[str, go.Figure]) -> Iterator[tuple[
         name = f"robustness-{index}"
         figures[name] = robustness.robustness(record)
         note = f"<p>Stage {record['stage']}, episodes of seed {record['seed']}, one thing changed. "
-        note += "Dotted: the interval of the same episodes undisturbed.</p>\n"
+        settings = html.escape(" ".join(record.get("settings", ())))  # of all levels alike
+        but = f", but for {settings}" if settings else ""
+        note += f"Dotted: the interval of the same episodes undisturbed{but}.</p>\n"
         yield "Robustness", f'<div id="{name}"></div>\n{note}'
     if more.trainings:
         figures["seeds"] = seeds.curves(more.trainings)
