@@ -15,6 +15,7 @@
 #include <torch/script.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -37,7 +38,12 @@ class Numbers {
  public:
   explicit Numbers(const std::string& line) {
     std::istringstream stream(line);
-    for (double number; stream >> number;) values_.push_back(number);
+    for (std::string word; stream >> word;) {
+      char* end = nullptr;
+      values_.push_back(std::strtod(word.c_str(), &end));
+      if (*end != '\0' || !std::isfinite(values_.back()))
+        throw std::runtime_error("'" + word + "' is no finite number: give numbers and blanks");
+    }
   }
 
   torch::Tensor take(at::IntArrayRef shape) {
@@ -108,8 +114,21 @@ int64_t number_of(const std::string& description, const std::string& key) {
 
 int64_t best(const torch::Tensor& values) { return values.argmax(-1).item<int64_t>(); }
 
-void print_pair(const torch::Tensor& action) {
-  std::cout << action[0][0].item<double>() << ' ' << action[0][1].item<double>() << '\n';
+std::string line_of(const torch::Tensor& pair) {
+  std::ostringstream line;
+  line.precision(17);
+  line << pair[0][0].item<double>() << ' ' << pair[0][1].item<double>();
+  return line.str();
+}
+
+void check_mask(const torch::Tensor& mask) {
+  for (int64_t i = 0; i < kObjects; ++i) {
+    const auto value = mask[0][i].item<double>();
+    if (value == 0.0 || value == 1.0) continue;
+    std::ostringstream message;
+    message << "mask[" << i << "] is " << value << ": give 1 for an object, 0 for none";
+    throw std::runtime_error(message.str());
+  }
 }
 
 bool takes_fractions(const torch::jit::Module& model) {
@@ -128,6 +147,7 @@ class Memory {
     const std::vector<torch::Tensor> now{numbers.take({1, kSelf}),
                                          numbers.take({1, kObjects, kFeatures}),
                                          numbers.take({1, kObjects})};
+    check_mask(now.back());
     if (parts_.empty())
       for (const auto& part : now) parts_.emplace_back(frames_, part);
     std::vector<torch::jit::IValue> seen;
@@ -164,28 +184,31 @@ void warm_up(torch::jit::Module& model, const std::string& description, Memory& 
   memory.forget();
 }
 
-void plan(torch::jit::Module& model, const std::string& description, Memory& memory,
-          Numbers numbers) {
+/// The action for a line of input, as a line of output; a malformed line has none.
+std::string plan(torch::jit::Module& model, const std::string& description, Memory& memory,
+                 Numbers numbers) {
   const auto answer = call(model, description, memory, numbers);
+  std::string action;
   if (answer.isTuple()) {
     const auto parts = answer.toTuple()->elements();
     auto z = parts[0].toTensor();
     if (!numbers.all_taken()) z = z + parts[1].toTensor().exp() * numbers.take({1, kThrusters});
-    print_pair(2.0 / M_PI * torch::atan(z));
+    action = line_of(2.0 / M_PI * torch::atan(z));
   } else {
     const auto result = answer.toTensor();
     if (result.scalar_type() != torch::kFloat64) throw std::runtime_error("not float64");
     if (takes_fractions(model)) {
-      std::cout << best(result.mean(1)) << '\n';
+      action = std::to_string(best(result.mean(1)));
     } else if (result.dim() == 3) {
-      std::cout << best(torch::matmul(result, numbers_of(description, "support"))) << '\n';
+      action = std::to_string(best(torch::matmul(result, numbers_of(description, "support"))));
     } else if (result.size(1) == kThrusters) {
-      print_pair(result);
+      action = line_of(result);
     } else {
-      std::cout << best(result) << '\n';
+      action = std::to_string(best(result));
     }
   }
   if (!numbers.all_taken()) throw std::runtime_error("a line is too long");
+  return action;
 }
 
 }  // namespace
@@ -208,12 +231,11 @@ int main(int count, char** arguments) {
       throw std::runtime_error("it acts in the task " + task + ": this planner observes as in marine");
     Memory memory(number_of(description, "stack_k"));
     warm_up(model, description, memory);
-    std::cout.precision(17);
     for (std::string line; std::getline(std::cin, line);) {
       if (line.find_first_not_of(" \t\r") == std::string::npos)
         memory.forget();
       else
-        plan(model, description, memory, Numbers(line));
+        std::cout << plan(model, description, memory, Numbers(line)) << '\n';
     }
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';

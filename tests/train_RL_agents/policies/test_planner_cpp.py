@@ -147,8 +147,17 @@ def test_it_says_what_is_wrong(planner, tmp_path):
     assert f"sha256 {checksum(exported.read_bytes())}" in said
     assert "DQN of commit" in said
     assert "a line is too short: 36 numbers" in plan("1 " * 36).stderr
-    assert "a line is too long" in plan("1 " * 38).stderr
     assert plan("1 " * 37).returncode == 0
+    for line, message in (
+        ("1 " * 38, "a line is too long"),
+        ("1 " * 40, "a line is too long"),
+        ("1 " * 36 + "0.5", "mask[4] is 0.5: give 1 for an object, 0 for none"),
+        ("1 " * 37 + "knots", "'knots' is no finite number"),
+        ("nan " * 37, "'nan' is no finite number"),
+    ):
+        refused = plan(line)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert message in refused.stderr
     content = exported.read_bytes()
     for place in (len(content) // 2, len(content) - 1):
         flipped = bytearray(content)
