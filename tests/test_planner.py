@@ -201,6 +201,15 @@ def test_what_it_refuses(tmp_path):
         example.Planner(exported)
 
 
+def test_an_onnx_file_is_refused(tmp_path):
+    exported = export_policy(save_policy(tmp_path / "policy.pt", "DQN"), "onnx")
+    message = r"policy\.onnx is no TorchScript file: export with --format torchscript"
+    with pytest.raises(ValueError, match=message):
+        example.Planner(exported)
+    with pytest.raises(SystemExit, match=message):
+        load_file(ROOT / "docs" / "examples" / "latency.py").main(exported)
+
+
 def test_no_thrust_follows_from_numbers_that_are_none(tmp_path):
     planner, _ = planner_of(tmp_path, "DQN")
     vessel, buoy = example.Vessel(*[0.0] * 8), example.Contact(9.0, 9.0, 0.0, 0.0, 1.0)

@@ -14,11 +14,19 @@ CALLS = 2000
 
 
 def main(path: str) -> None:
-    """Print the median and the 99% quantile of a call, in float64 and float32."""
+    """Print the median and the 99% quantile of a call, in float64 and float32.
+
+    Raises:
+        SystemExit: the file is no TorchScript.
+    """
     torch.set_num_threads(1)
     description = {"marinenav.json": ""}
     content = Path(path).read_bytes()
-    model = torch.jit.load(io.BytesIO(content), map_location="cpu", _extra_files=description)
+    try:
+        model = torch.jit.load(io.BytesIO(content), map_location="cpu", _extra_files=description)
+    except RuntimeError as error:
+        remedy = "export with --format torchscript"
+        raise SystemExit(f"{path} is no TorchScript file: {remedy}") from error
     about = json.loads(description["marinenav.json"])
     for dtype in (torch.float64, torch.float32):
         shapes = [[1, *entry["shape"][1:]] for entry in about["inputs"]]

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 MARK = b"marinenav-sha256:"
+ZIP = b"PK"  # what TorchScript files begin with, and ONNX files do not
 WARM_UP_CALLS = 3  # TorchScript compiles in the first two, which takes longer than a decision may
 
 
@@ -62,7 +63,7 @@ class Planner:
         path: of a file that `export.py --format torchscript` wrote.
 
     Raises:
-        ValueError: the file is damaged, or of another task.
+        ValueError: the file is damaged, of another format, or of another task.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -185,12 +186,18 @@ class Planner:
 
 
 def checked(path: Path) -> bytes:
-    """Return a file's content, once its checksum has been found right."""
+    """Return a TorchScript file's content, once its checksum has been found right.
+
+    Raises:
+        ValueError: the file is damaged, or of another format.
+    """
     content = path.read_bytes()
     head, mark, digest = content.rpartition(MARK)
     zeroed = head + mark + b"0" * 64 + digest[64:]
     if not mark or hashlib.sha256(zeroed).hexdigest().encode() != digest[:64]:
         raise ValueError(f"{path} is damaged, or no export of marinenav: export it again")
+    if not content.startswith(ZIP):
+        raise ValueError(f"{path} is no TorchScript file: export with --format torchscript")
     return content
 
 

@@ -77,6 +77,8 @@ std::string checked_content(const std::string& path) {
   zeroed.replace(place + mark.size(), 64, 64, '0');
   if (sha256(zeroed) != digits) throw std::runtime_error(path + " is damaged: export it again");
   std::cerr << path << ": sha256 " << digits << '\n';
+  if (!content.starts_with("PK"))  // as ZIP archives do, and ONNX files do not
+    throw std::runtime_error(path + " is no TorchScript file: export with --format torchscript");
   return content;
 }
 

@@ -158,6 +158,10 @@ def test_it_says_what_is_wrong(planner, tmp_path):
         refused = plan(line)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert message in refused.stderr
+    other = export_policy(path, "onnx")
+    said = run(planner, other, "").stderr.splitlines()
+    remedy = "export with --format torchscript"
+    assert said[1:] == [f"error: {other} is no TorchScript file: {remedy}"]
     content = exported.read_bytes()
     for place in (len(content) // 2, len(content) - 1):
         flipped = bytearray(content)
