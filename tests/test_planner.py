@@ -187,8 +187,8 @@ def test_late_decisions_and_the_goal(tmp_path, tracks):
     half = planner.thrusts(vessel, goal, contacts, elapsed=0.25)
     assert half[0] == pytest.approx((vessel.left_thrust + on_time[0]) / 2, abs=1e-6)
     there = vessel.east + 1.0, vessel.north
-    moving = dataclasses.replace(vessel, left_thrust=300.0, right_thrust=-900.0)
-    assert planner.thrusts(moving, there, contacts, elapsed=0.5) == pytest.approx((0.0, -400.0))
+    moving = dataclasses.replace(vessel, left_thrust=-300.0, right_thrust=900.0)
+    assert planner.thrusts(moving, there, contacts, elapsed=0.5) == pytest.approx((0.0, 400.0))
 
 
 def test_what_it_refuses(tmp_path):
@@ -221,9 +221,16 @@ def test_no_thrust_follows_from_numbers_that_are_none(tmp_path):
         ({"contacts": (buoy, dataclasses.replace(buoy, radius=math.nan))}, r"contacts\[1\] is"),
         ({"contacts": (dataclasses.replace(buoy, radius=-1.0),)}, "a radius is negative"),
         ({"elapsed": -1.0}, "elapsed is -1.0"),
+        (
+            {"vessel": dataclasses.replace(vessel, left_thrust=99999.0)},
+            "left_thrust is 99999.0: give -500.0 to 1000.0 N, the limits of the policy's vessel",
+        ),
+        ({"vessel": dataclasses.replace(vessel, right_thrust=-502.0)}, "right_thrust is -502.0"),
     ):
         with pytest.raises(ValueError, match=message):
             planner.thrusts(**{**arguments, **changed})
+    rounded = dataclasses.replace(vessel, left_thrust=1000.01, right_thrust=-500.01)
+    assert planner.thrusts(**{**arguments, "vessel": rounded})
 
 
 def test_a_policy_of_another_task_is_refused(tmp_path):

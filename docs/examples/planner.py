@@ -25,6 +25,7 @@ from torch import Tensor
 MARK = b"marinenav-sha256:"
 ZIP = b"PK"  # what TorchScript files begin with, and ONNX files do not
 WARM_UP_CALLS = 3  # TorchScript compiles in the first two, which takes longer than a decision may
+THRUST_TOLERANCE = 1.0  # N: a thrust may have been rounded on its way
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,13 @@ class Planner:
         At the goal the thrusts go to zero.
 
         Raises:
-            ValueError: a number is not finite, or `elapsed` or a radius is negative.
+            ValueError: a number is not finite, `elapsed` or a radius is negative, or a present
+                thrust is beyond the limits of the policy's vessel.
         """
         goal = (float(goal[0]), float(goal[1]))
         check_numbers(vessel, goal, contacts, elapsed)
+        low, high = self.limits["min_thrust"], self.limits["max_thrust"]
+        check_thrusts(vessel, low, high)
         if math.dist(goal, self.goal) > self.goal_distance:
             self.past = []
         self.goal = goal
@@ -116,7 +120,6 @@ class Planner:
         else:
             rates = self.rates(self.remembering(self.observe(vessel, goal, contacts)))
         largest, seconds = self.limits["max_thrust_rate"], min(elapsed, self.decision_s)
-        low, high = self.limits["min_thrust"], self.limits["max_thrust"]
         left, right = (
             min(max(thrust + min(max(rate, -largest), largest) * seconds, low), high)
             for thrust, rate in zip(now, rates, strict=True)
@@ -212,6 +215,16 @@ def check_numbers(
             raise ValueError(f"{name} is {numbers}: give finite numbers, or leave the contact out")
     if elapsed < 0.0 or any(contact.radius < 0.0 for contact in contacts):
         raise ValueError(f"elapsed is {elapsed} or a radius is negative: give 0 or more")
+
+
+def check_thrusts(vessel: Vessel, low: float, high: float) -> None:
+    """Raise ValueError for a present thrust that the policy's vessel cannot have, and name it."""
+    for name in ("left_thrust", "right_thrust"):
+        thrust = getattr(vessel, name)
+        if not low - THRUST_TOLERANCE <= thrust <= high + THRUST_TOLERANCE:
+            raise ValueError(
+                f"{name} is {thrust}: give {low} to {high} N, the limits of the policy's vessel"
+            )
 
 
 def to_body(yaw: float, east: float, north: float) -> tuple[float, float]:
