@@ -125,8 +125,9 @@ def export(
 
     Raises:
         CheckpointError: the policy is missing, damaged or of an unknown kind.
-        ExportError: the policy is an export already, or the format cannot hold it, or the file
-            cannot be written, or its network does not give what the checkpoint gives.
+        ExportError: the policy is an export already, or the format cannot hold it, or the file is
+            named as one of another format or cannot be written, or its network does not give what
+            the checkpoint gives.
         ConfigError: the shield cannot guard the policy, or a share of a batch in this format; or a
             setting is unknown or wrong.
     """
@@ -143,6 +144,7 @@ def export(
             f"{checkpoint} observes {', '.join(keys)}: --format torchscript is for the planners of "
             f"vessels, which observe {form.parts} tensors; give --format onnx"
         )
+    check_ending(output, form)
     if shield is not None and form.traced and shield.planned_share < 1.0:
         raise ConfigError(
             f"planned_share is {shield.planned_share}: in such a file as many vessels would be "
@@ -171,6 +173,21 @@ def for_vessel(policy: Policy, settings: Sequence[str]) -> Policy:
     tell_of_vessel(env)
     policy.agent.spec = spec_of(config)
     return policy._replace(config=config)
+
+
+def check_ending(output: Path, form: Format) -> None:
+    """Check that a file is not named as one of another format.
+
+    Raises:
+        ExportError: it is.
+    """
+    ending = output.suffix.lower()
+    for name, other in FORMATS.items():
+        if ending and other is not form and other.suffix.endswith(ending):
+            raise ExportError(
+                f"--output {str(output)!r} ends as --format {name} does: give {form.suffix}, or "
+                f"--format {name}"
+            )
 
 
 @torch.no_grad()

@@ -338,6 +338,20 @@ def test_bad_input(tmp_path, refused, monkeypatch):
     refused(export.main, ["--checkpoint", str(good), "--format", "torchscript"], message)
 
 
+@pytest.mark.parametrize(
+    ("form", "name", "other"),
+    [("onnx", "foo.pt", "torchscript"), ("torchscript", "foo.ONNX", "onnx")],
+)
+def test_an_ending_of_another_format_is_refused(form, name, other, tmp_path, refused):
+    path, output = save_policy(tmp_path / "policy.pt", "DQN"), tmp_path / name
+    arguments = ["--checkpoint", str(path), "--format", form, "--output", str(output)]
+    remedy = f"give {FORMATS[form].suffix}, or --format {other}"
+    refused(export.main, arguments, f"{str(output)!r} ends as --format {other} does: {remedy}")
+    assert not output.exists()
+    for suffix in (FORMATS[form].suffix, ".model"):
+        assert export.main([*arguments[:-1], str(tmp_path / f"foo{suffix}")]) == 0
+
+
 def test_an_unknown_format_is_refused(refused):
     arguments = ["--checkpoint", "x.pt", "--format", "tensorrt"]
     refused(export.main, arguments, "invalid choice: 'tensorrt'", status=2)
