@@ -49,7 +49,7 @@ def draw_map(axes: Axes, scene: Scene, compact: bool = False) -> None:
     axes.set_ylabel(NORTH_LABEL)
     for spine in axes.spines.values():
         spine.set_color("#9FB2BD")
-    if len(scene.vortices) or scene.stream.any():
+    if scene.has_current:
         _draw_currents(axes, scene, low, high, 0.8 if compact else 1.2)
     if scene.wind.any():
         _draw_arrow(axes, scene.wind, 0.09, "wind {:.1f} m/s")

@@ -155,7 +155,7 @@ def _symbol_handles(scenes: Sequence[Scene]) -> list[Line2D]:
         handles.append(
             Line2D([], [], ls="", marker="o", ms=8, mfc=BUOY_FILL, mec=BUOY_EDGE, label="buoy")
         )
-    if any(len(scene.vortices) for scene in scenes):
+    if any(scene.has_current for scene in scenes):
         handles.append(Line2D([], [], color=CURRENT_INK, lw=1.2, marker=">", ms=4, label="current"))
     if any(End.COLLISION in scene.ends for scene in scenes):
         handles.append(

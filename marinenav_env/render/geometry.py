@@ -73,6 +73,11 @@ class Scene:
         """Return T, the number of decisions of the robot that acted longest."""
         return max(map(len, self.paths), default=1) - 1
 
+    @property
+    def has_current(self) -> bool:
+        """Whether the water moves somewhere."""
+        return bool(len(self.vortices) or self.stream.any())
+
     def time_of_end(self, robot: int) -> float:
         """Return the time of the robot's last state [s]."""
         return (len(self.paths[robot]) - 1) * self.decision_time

@@ -215,6 +215,14 @@ def test_what_has_no_place_on_the_map_is_named(rough_scene):
     ]
 
 
+def test_the_legend_has_the_current_that_is_drawn(rough_scene):
+    still = replace(rough_scene, vortices=np.zeros((0, 3)), stream=np.zeros(2))
+    for scene, named in ((replace(still, stream=rough_scene.stream), True), (still, False)):
+        for figure in (plot_scene(scene, "one"), plot_scenes([scene], ["one"])):
+            texts = [text.get_text() for text in figure.legends[0].texts]
+            assert ("current" in texts) == named
+
+
 def test_the_legend_says_which_thruster_is_lost(rough_scene):
     said = [handle.get_label() for handle in _robot_handles(rough_scene)]
     sides = {-1.0: "port", 1.0: "starboard"}
