@@ -188,7 +188,8 @@ def build(
             defaults of ``kind``.
 
     Raises:
-        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
+        ConfigError: a key is unknown or missing, or a value has a wrong type or is out of its
+            bounds.
     """
     if isinstance(values, kind):
         return values
@@ -218,6 +219,9 @@ def build(
     bases = {field.name: _default(field) for field in dataclasses.fields(kind)}
     if base is not None:
         bases = {name: getattr(base, name) for name in names}
+    for field in dataclasses.fields(kind) if base is None else ():
+        if field.name not in values and _is_required(field):
+            raise ConfigError(f"{_join(where, field.name)} is missing: give it")
     arguments = {
         name: convert(hints[name], value, where=_join(where, name), base=bases[name])
         for name, value in values.items()
@@ -227,8 +231,10 @@ def build(
     except ConfigError as error:
         message = str(error).removeprefix(f"{kind.__name__}.")
         raise ConfigError(_join(where, message)) from error
-    except TypeError as error:
-        raise ConfigError(f"{place}: {error}") from error
+
+
+def _is_required(field: dataclasses.Field) -> bool:
+    return field.default is field.default_factory is dataclasses.MISSING
 
 
 def _default(field: dataclasses.Field) -> Any:

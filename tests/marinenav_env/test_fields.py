@@ -69,7 +69,7 @@ def test_settings_made_in_python_are_converted_and_checked_too():
         ({"outer": {"pair": [9, 1.0]}}, r"outer\.inner\.depth is 7\.0: give more than pair"),
         ({"points": [[1, "a"], [0, "b"]]}, r"points\[1\]\.x is 0: give more than 0"),
         ({"points": [[1]]}, r"points\[0\] is \[1\]: give 2 values"),
-        ({"points": [{"x": 1}]}, r"points\[0\]: .* 'label'"),
+        ({"points": [{"x": 1}]}, r"points\[0\]\.label is missing: give it$"),
         (
             {"outer": {"iner": {}}},
             "unknown setting 'outer.iner': the nearest valid one is 'outer.inner'",
@@ -79,6 +79,11 @@ def test_settings_made_in_python_are_converted_and_checked_too():
 def test_wrong_values_are_named_by_their_place(values, message):
     with pytest.raises(ConfigError, match=rf"^{message}"):
         build(Whole, values)
+
+
+def test_a_missing_value_at_the_root_is_named():
+    with pytest.raises(ConfigError, match=r"^x is missing: give it$"):
+        build(Point, {})
 
 
 def test_nearest():

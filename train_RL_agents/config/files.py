@@ -274,7 +274,7 @@ def _agent_file(name: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    values = read_parsed(path, _settings, "give --config a file of YAML or JSON")
+    values = read_parsed(path, parse_yaml, "give --config a file of YAML or JSON")
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no settings: write 'key: value' lines")
     if {"agent_type", "total_timesteps", "training_schedule"} & values.keys():
@@ -285,7 +285,12 @@ def _read(path: Path) -> dict[str, Any]:
     return with_present_keys(values)
 
 
-def _settings(text: str) -> Any:
+def parse_yaml(text: str) -> Any:
+    """Return the value of a YAML text that a user wrote.
+
+    Raises:
+        Exception: it is none, or has a key twice, of which YAML's own reader drops the first.
+    """
     return OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=True)
 
 

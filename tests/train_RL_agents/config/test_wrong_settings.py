@@ -135,6 +135,7 @@ def test_a_file_on_a_preset_is_not_blamed_for_others(tmp_path):
         ("5: 3", "key 5: give names"),
         ("env: {5: 1}", "env has the key 5: give names"),
         ("null: 3", "is damaged"),
+        ("worlds: 3\nseed: 1\nworlds: 4", r"duplicate key worlds\n.* line 3,"),
         ("agent: {a: 1}", "agent is .*: choose one of"),
         ("output: [1, 2]", r"output is \[1, 2\]"),
         ("a: " + "[" * 800 + "]" * 800, "is damaged"),

@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 
 import torch
-import yaml
 
 from marinenav_env.episodes.config import check_first_task
 from marinenav_env.episodes.format import Episode, read_episode
 from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.fields import ConfigError, build, nearest
 from marinenav_env.files import read_parsed
+from train_RL_agents.config.files import parse_yaml
 from train_RL_agents.evaluation.scenarios.schema import Buoy, Scenario, Vessel, Vortex
 from train_RL_agents.evaluation.scenarios.sets import named_sets
 
@@ -40,11 +40,12 @@ def read_scenarios(path: Path) -> list[Scenario]:
     """Read a YAML file, a scenario or a list of them, or a recorded episode (``.json``).
 
     Raises:
-        ConfigError: the file cannot be read, or a field is missing, unknown or has a wrong value.
+        ConfigError: the file cannot be read, or a field is missing, unknown, given twice or has a
+            wrong value.
     """
     if path.suffix == ".json":
         return [scenario_of(read_episode(path), path.stem)]
-    content = read_parsed(path, yaml.safe_load, "give one of YAML", "scenario file")
+    content = read_parsed(path, parse_yaml, "give one of YAML", "scenario file")
     entries = content if isinstance(content, list) else [content]
     if not entries:
         raise ConfigError(f"scenario file {str(path)!r} is empty: give at least one scenario")

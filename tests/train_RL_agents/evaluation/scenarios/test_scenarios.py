@@ -170,8 +170,14 @@ def vessel(**changes):
     [
         ("vessels: [", "is damaged"),
         ([], "is empty"),
-        ("", "give a section with the keys name, vessels"),
-        ({"name": "a"}, "missing 1 required positional argument: 'vessels'"),
+        ("", r"s.yaml\[0\].name is missing: give it"),
+        ({"name": "a"}, r"s.yaml\[0\].vessels is missing: give it"),
+        (
+            {"name": "a", "vessels": [{"start": [0, 0]}]},
+            r"s.yaml\[0\].vessels\[0\].goal is missing: give it",
+        ),
+        ("name: a\nvessels: []\nbuoys: []\nvessels: []", r"duplicate key vessels\n.* line 4,"),
+        ("- name: a\n- {name: b, vessels: [{start: 1, start: 2}]}", r"key start\n.* line 2,"),
         (SHORT | {"vessel": []}, r"unknown setting .*vessel': the nearest valid one is .*vessels'"),
         (vessel(start=[0]), r"s.yaml\[0\].vessels\[0\].start is \[0\]: give 2 values"),
         (vessel(start=[0, float("nan")]), r"vessels\[0\].start is nan: give a finite number"),
