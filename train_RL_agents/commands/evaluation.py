@@ -131,6 +131,7 @@ def check_together(arguments: argparse.Namespace) -> None:
         if spec_of(config).action != spec_of(in_worlds_of(config, worlds)).action:
             raise ConfigError(
                 f"{path} steers otherwise than {first}, whose actions mean something else: {remedy}"
+                ", or give all one vessel with env.vessel=NAME"
             )
         if task in VESSEL_TASKS:
             check_hull(agent, worlds.env.vessel)

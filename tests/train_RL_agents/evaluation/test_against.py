@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import yaml
 
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from tests.train_RL_agents.evaluation.trajectories import HULL_RADIUS
@@ -110,11 +111,27 @@ def test_policies_that_steer_otherwise_are_refused_before_any_work(
     rates = [-1000.0, -500.0, 0.0, 500.0, 1000.0]
     reordered = {"vessel": {"left_thrust_rates": rates}}
     second = str(save_policy(tmp_path / "second.pt", "DQN", env=reordered))
-    message = f"{second} steers otherwise than {first}"
-    refused(evaluate.main, ["--checkpoint", first, *option, second], message)
+    message, remedy = (
+        f"{second} steers otherwise than {first}",
+        "or give all one vessel with env.vessel=NAME",
+    )
+    refused(evaluate.main, ["--checkpoint", first, *option, second], message, remedy)
     slow = str(save_policy(tmp_path / "slow.pt", "SAC", env={"vessel": {"max_thrust_rate": 400.0}}))
     command = ["--checkpoint", slow, *option, "baseline:orca"]
     refused(evaluate.main, command, "baseline:orca steers otherwise")
+
+
+@pytest.mark.parametrize(
+    "vessel", ["otter", "{length: 4.0, width: 2.0, max_thrust_rate: 350.0, transport_term: true}"]
+)
+def test_policies_of_two_vessels_are_compared_on_one_that_is_named(tmp_path, vessel, refused):
+    read = {"vessel": yaml.safe_load(vessel)}
+    own = str(save_policy(tmp_path / "own.pt", "AC-IQN", env=read))
+    usual = str(save_policy(tmp_path / "usual.pt", "AC-IQN"))
+    small = ["--episodes", "1", "--stage", "1,0,0,20"]
+    for both in ([usual, own], [own, usual]):
+        refused(evaluate.main, ["--checkpoint", *both, *small], "steers otherwise")
+        assert evaluate.main(["--checkpoint", *both, *small, f"env.vessel={vessel}"]) == 0
 
 
 def test_ends_of_episodes_are_those_of_evaluations(tmp_path, monkeypatch, refused):
