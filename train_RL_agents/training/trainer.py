@@ -49,10 +49,7 @@ class TorchRLTrainer(RunState):
         with self.records():
             self.show_start()
             self.run_to_the_end()
-            results = self.finish()
-            if results and conclude is not None:
-                conclude(results, self.receiver)
-            return results
+            return self.finish(conclude)
 
     def run_to_the_end(self) -> None:
         """Collect and learn, and report when it is due; arguments and errors as `train`."""
@@ -151,8 +148,13 @@ class TorchRLTrainer(RunState):
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def finish(self) -> list[Row]:
+    def finish(
+        self, conclude: Callable[[list[Row], AnalysisReceiver], None] | None = None
+    ) -> list[Row]:
         """Do the final evaluation, which may make the last weights the best; all steps are saved.
+
+        The run is complete once all is done; who is stopped before resumes with this evaluation.
+        Argument and result as of `train`.
 
         Raises:
             InterruptedRunError: a signal came.
@@ -168,6 +170,8 @@ class TorchRLTrainer(RunState):
                 if self.counters.ends_best(standing):
                     self.counters.keep(standing)
                     self._save_best(results, standing)
+                if conclude is not None:
+                    conclude(results, self.receiver)
                 write_json(self.output_dir / EVALUATION, table_as_json(results))
         except ConfigError as error:
             raise self.diverged([str(error)]) from error

@@ -147,6 +147,18 @@ def test_a_signal_in_the_final_evaluation_leaves_at_once(tmp_path, monkeypatch):
     assert (tmp_path / "evaluation.json").exists()
 
 
+def test_a_signal_while_the_end_is_drawn_leaves_the_end_to_do(tmp_path):
+    run, drawn = trainer(tmp_path), []
+    with pytest.raises(InterruptedRunError, match="SIGTERM in the final evaluation"):
+        run.train(lambda *_: signal.raise_signal(signal.SIGTERM))
+    assert not (tmp_path / "evaluation.json").exists()
+    resumed = trainer(tmp_path)
+    resumed.resume(checkpoint.newest(tmp_path))
+    assert resumed.train(lambda results, _: drawn.append(len(results)))
+    assert drawn == [6]
+    assert (tmp_path / "evaluation.json").exists()
+
+
 def test_a_run_that_dies_before_its_second_checkpoint_begins_the_same_again(
     whole, tmp_path, monkeypatch
 ):
