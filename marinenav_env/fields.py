@@ -310,13 +310,25 @@ def dotted_keys(
     return keys
 
 
+ELSEWHERE = {
+    **{"lr": "learning_rate", "tau": "polyak", "discount": "gamma", "clip": "max_grad_norm"},
+    **{"buffer_size": "capacity", "num_envs": "worlds", "total_timesteps": "total_steps"},
+}
+"""What other libraries call a setting, and the last part of its name here."""
+
+
 def nearest(key: str, known: Iterable[str]) -> str:
-    """Return the entry of ``known`` most like ``key``, by its whole name or by its last part."""
+    """Return the entry of ``known`` most like ``key``, by its whole name or by its last part.
+
+    A word of `ELSEWHERE` is like what it means.
+    """
+    meant = key.rpartition(".")[2]
+    meant = ELSEWHERE.get(meant, meant)
 
     def likeness(candidate: str) -> float:
         last = candidate.rpartition(".")[2]
         whole = difflib.SequenceMatcher(None, key, candidate).ratio()
-        return max(whole, difflib.SequenceMatcher(None, key.rpartition(".")[2], last).ratio())
+        return max(whole, difflib.SequenceMatcher(None, meant, last).ratio())
 
     return max(known, key=likeness)
 

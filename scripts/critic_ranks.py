@@ -36,6 +36,7 @@ from marinenav_env.stepper import Stepper
 from scripts.bench.machine import record_head
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.lookahead_settings import LookaheadConfig
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.options import (
     SETTINGS_HELP,
@@ -91,7 +92,8 @@ def critic_of(path: str) -> Policy:
         ConfigError: it has no such critic, or not with it; or it is of another task.
     """
     policy = read_policy(path)
-    agent, kinds = policy.agent, "give AC-IQN, DDPG or SAC"
+    knowing = [name for name, kind in AGENTS.items() if kind.value_of is not Agent.value_of]
+    agent, kinds = policy.agent, f"give {', '.join(knowing[:-1])} or {knowing[-1]}"
     require(
         isinstance(policy.config.env, EnvConfig),
         "checkpoint",

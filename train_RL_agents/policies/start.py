@@ -12,6 +12,7 @@ from torch import Tensor
 from marinenav_env.fields import ConfigError
 from train_RL_agents.agents.actor_critic import LoneActor
 from train_RL_agents.agents.base import Agent
+from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.load import NAMED, read_policy
 from train_RL_agents.policies.pretrained import NETWORKS
@@ -131,7 +132,8 @@ def of_what(start: Agent, agent: Agent) -> str:
 def what_would_do(agent: Agent) -> str:
     """Return what an agent can begin with, for a message."""
     if isinstance(agent, LoneActor):
-        kinds = "AC-IQN, DDPG, SAC, DAgger, DPI or PPO"
+        *most, last = [name for name, kind in AGENTS.items() if not kind.discrete]
+        kinds = f"{', '.join(most)} or {last}"
         return f"a run, a checkpoint or a folder of pretrained/ of {kinds}"
     there = "" if agent.only_acting_network_learns else f" that has {NETWORKS}"
     return f"a run or a checkpoint of {agent.name}, or a folder of pretrained/{there}"
