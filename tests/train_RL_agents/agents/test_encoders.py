@@ -114,6 +114,20 @@ def test_the_description_chooses_the_encoder():
     assert isinstance(make_encoder(spec_for("DQN").observation), EntityEncoder)
 
 
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        (flat("DQN").observation, "relative_motion"),
+        (flat("DQN").observation, "attention"),
+        (MARINE, "attention"),
+    ],
+)
+def test_a_kind_that_knows_no_such_observation_is_refused(spec, kind):
+    """As a new one that has no line for it: nothing else takes its place."""
+    with pytest.raises(ConfigError, match=f"encoder is '{kind}': .* choose one of published"):
+        make_encoder(spec, kind)
+
+
 def test_a_flat_observation_is_divided_by_its_magnitudes():
     spec = flat("DQN").observation
     own, plain = make_encoder(spec), make_encoder(spec, ego_magnitude=(1.0,))

@@ -10,9 +10,10 @@ those of widening 1. A file holds the encoders of one kind of observation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from marinenav_env.envs.spec import FlatSpec, ObservationSpec, RaySpec, TwoListSpec
+from marinenav_env.fields import require
 from train_RL_agents.agents.encoders.flat import FlatEncoder
 from train_RL_agents.agents.encoders.objects import EntityEncoder, RelativeMotionEncoder
 from train_RL_agents.agents.encoders.rays import RayEncoder
@@ -49,17 +50,23 @@ def make_encoder(
         widening: factor of the published widths.
 
     Raises:
-        ConfigError: the magnitudes do not fit the features.
+        ConfigError: the magnitudes do not fit the features, or the kind not the observation.
     """
+    known: dict[str, Callable[[], Encoder]]
     if isinstance(spec, FlatSpec):
-        return FlatEncoder(spec, ego_magnitude, widening)
-    if isinstance(spec, RaySpec):
-        return RayEncoder(spec, ego_magnitude, widening)
-    relative = kind == "relative_motion"
-    if isinstance(spec, TwoListSpec):
-        if relative:
-            return TwoListRelativeMotionEncoder(spec, widening)
-        return TwoListEncoder(spec, ego_magnitude, widening)
-    if relative:
-        return RelativeMotionEncoder(spec, widening)
-    return EntityEncoder(spec, ego_magnitude, object_magnitude, widening)
+        known = {"published": lambda: FlatEncoder(spec, ego_magnitude, widening)}
+    elif isinstance(spec, RaySpec):
+        known = {"published": lambda: RayEncoder(spec, ego_magnitude, widening)}
+    elif isinstance(spec, TwoListSpec):
+        known = {
+            "published": lambda: TwoListEncoder(spec, ego_magnitude, widening),
+            "relative_motion": lambda: TwoListRelativeMotionEncoder(spec, widening),
+        }
+    else:
+        known = {
+            "published": lambda: EntityEncoder(spec, ego_magnitude, object_magnitude, widening),
+            "relative_motion": lambda: RelativeMotionEncoder(spec, widening),
+        }
+    remedy = f"the environment shows what others encode; choose one of {', '.join(known)}"
+    require(kind in known, "encoder", kind, remedy)
+    return known[kind]()
