@@ -42,8 +42,9 @@ def read_record(path: Path) -> dict[str, Any]:
 def runs_on(architectures: str, capability: tuple[int, int]) -> bool:
     """Whether operators for some architectures run on a GPU.
 
-    Compiled code runs on GPUs of its major version and its minor one or a later one, code for one
-    GPU alone (as 9.0a) on that, and what is left to the driver (+PTX) on all later ones.
+    Compiled code runs on GPUs of its major version and its minor one or a later one, also that of a
+    family (10.0f), and what is left to the driver (+PTX) on all later ones. Code for one GPU alone
+    (9.0a) runs on that.
 
     Args:
         architectures: in torch's notation, as `8.0;9.0+PTX`; what else stands there counts as all.
@@ -54,8 +55,8 @@ def runs_on(architectures: str, capability: tuple[int, int]) -> bool:
         if not known:
             return True
         built = int(known[1]), int(known[2])
-        later = built[0] == capability[0] and built <= capability and not known[3]
-        if built == capability or later or (known[4] and built <= capability):
+        later = built <= capability and (built[0] == capability[0] or bool(known[4]))
+        if built == capability or (later and known[3] != "a"):
             return True
     return False
 

@@ -113,7 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
             else:
                 raise
-        processes.leave(status)
+        finally:
+            processes.leave(status)
     return status
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from marinenav_env.config import EpisodeConfig, TaskConfig
 from marinenav_env.envs.checks import (
     InfoMode,
+    UnusableError,
     check_device,
     check_finite,
     check_options,
@@ -23,7 +24,7 @@ from marinenav_env.envs.scenes import AnyStage
 from marinenav_env.envs.spec import EnvSpec
 from marinenav_env.envs.state import Layout, Slots
 from marinenav_env.envs.torchrl_face import TorchRLFace
-from marinenav_env.fields import ConfigError, build
+from marinenav_env.fields import build
 from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
 from marinenav_env.kernel.state import Context, State, StepBuffers
@@ -286,13 +287,13 @@ class KernelEnv(TorchRLFace):
         """Raise if unusable actions were given; reads the device, so only between intervals.
 
         Raises:
-            ConfigError: says how many, in which world and robot first.
+            UnusableError: says how many, in which world and robot first.
         """
         bad = self.bad_actions().cpu()
         if bad.any():
             world, robot = bad.nonzero()[0].tolist()
             valid = f"0..{self.kernel_spec.discrete - 1}" if self.discrete else "finite numbers"
-            raise ConfigError(
+            raise UnusableError(
                 f"{int(bad.sum())} actions of {int((bad > 0).sum())} robots were not {valid} (first"
                 f" in world {world}, robot {robot}) and were taken as no action: look for a"
                 " diverged policy"

@@ -173,6 +173,10 @@ def check_state(state: Mapping[str, Tensor], spec: KernelSpec, sizes: Mapping[st
             )
 
 
+class UnusableError(ConfigError):
+    """A state is not finite, or actions are unusable; the message says whose."""
+
+
 def check_finite(what: str, finite: Tensor) -> None:
     """Check that every robot's numbers are finite. Reads the device.
 
@@ -181,12 +185,12 @@ def check_finite(what: str, finite: Tensor) -> None:
         finite: [W, R] bool, whether a robot's are.
 
     Raises:
-        ConfigError: says how many robots' are not, in which world and robot first.
+        UnusableError: says how many robots' are not, in which world and robot first.
     """
     broken = finite.logical_not().nonzero().cpu()
     if len(broken):
         world, robot = broken[0].tolist()
-        raise ConfigError(
+        raise UnusableError(
             f"the {what} of {len(broken)} robots is not finite (first in world {world}, robot"
             f" {robot}): {UNSTABLE}"
         )

@@ -85,7 +85,9 @@ def test_a_library_that_is_not_built_is_named(tmp_path):
         ("8.6", (8, 0), False),
         ("9.0a", (9, 0), True),
         ("9.0a", (9, 1), False),
-        ("9.0a+PTX", (9, 1), True),
+        ("9.0a+PTX", (9, 1), False),
+        ("10.0f", (10, 3), True),
+        ("10.0f", (12, 0), False),
         ("Hopper", (7, 0), True),
     ],
 )

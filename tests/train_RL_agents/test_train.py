@@ -184,6 +184,14 @@ def test_a_run_with_one_evaluation_says_so():
     assert "evaluation.interval_steps is 600, so this run of 600" in one_run.note_on_curve(short)
 
 
+@pytest.mark.parametrize("starts", ["[0,0,100]", "[0,50,600]"])
+def test_every_stage_of_a_sequence_is_trained(starts, tmp_path, refused):
+    stages = "curriculum.stages=[[2,0,0,30],[3,0,0,30],[4,0,0,30]]"
+    command = [*SHORT, "curriculum.mode=sequential", stages, f"curriculum.starts={starts}"]
+    refused(train.main, ["--output", str(tmp_path / "run"), *command], "curriculum.starts is (0, ")
+    load_config(overrides=command)  # older runs may have it
+
+
 def test_who_trains_with_the_settings_of_another_is_told(tmp_path, capsys):
     command = ["--output", str(tmp_path), "--preset", "rules", *TINY, "worlds=20", "total_steps=40"]
     assert train.main([*command, "--agent", "DQN"]) == 0

@@ -4,8 +4,10 @@ import os
 import sys
 from pathlib import Path
 
+from marinenav_env.envs.checks import UnusableError
 from train_RL_agents import train
 from train_RL_agents.evaluation import episodes
+from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 NUMBERS = "MARINENAV_NUMBERS"
@@ -27,9 +29,27 @@ def fail_in_the_second_log():
     TorchRLTrainer.log = failing
 
 
+UNUSABLE = "MARINENAV_UNUSABLE"
+"""The environment variable with the seed of a run whose periodic evaluations fail."""
+
+
+def fail_in_evaluations(seed):
+    """Make the periodic evaluations of runs of a seed fail as those of a broken policy do."""
+    periodic = RunEvaluation.periodic
+
+    def failing(self, *arguments):
+        if self._config.seed == seed:
+            raise UnusableError("3 actions were no numbers")
+        return periodic(self, *arguments)
+
+    RunEvaluation.periodic = failing
+
+
 if __name__ == "__main__":
     if os.environ.get(FAILING, "") == os.environ.get("RANK", "0"):
         fail_in_the_second_log()
+    if UNUSABLE in os.environ:
+        fail_in_evaluations(int(os.environ[UNUSABLE]))
     if NUMBERS in os.environ:
         Path(os.environ[NUMBERS], os.environ["RANK"]).write_text(str(os.getpid()))
     episodes.DECISION_LIMIT = 50

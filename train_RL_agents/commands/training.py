@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import operator
 import os
 import sys
@@ -46,6 +47,7 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     overrides = [*world_settings(arguments, task), *own]
     config, seeds, folder = load_config(**sources, agent=arguments.agent, overrides=overrides)
     check_effect(overrides, config)
+    check_starts(config)
     where, meant = made_for(preset=arguments.preset, path=arguments.config)
     if processes.first and meant not in (None, config.agent):
         print(f"note: {where} is made for {meant}, and {config.agent} trains", file=sys.stderr)
@@ -72,6 +74,18 @@ def check_effect(overrides: Sequence[str], config: TrainConfig) -> None:
                 given = operator.attrgetter(switch)(config)
                 remedy = f"{key} has no effect then; give {switch} too, or leave {key} out"
                 require(bool(given), switch, given, remedy)
+
+
+def check_starts(config: TrainConfig) -> None:
+    """Check that every stage of a sequence would be trained; older runs may have others.
+
+    Raises:
+        ConfigError: names the starts and the stage.
+    """
+    starts = config.curriculum.starts
+    for stage, (begin, end) in enumerate(itertools.pairwise((*starts, config.total_steps)), 1):
+        remedy = f"stage {stage} would not be trained; give ascending ones below total_steps"
+        require(begin < end, "curriculum.starts", starts, remedy)
 
 
 def start_in(output_dir: Path, configs: Sequence[TrainConfig], processes: Processes) -> None:
@@ -217,6 +231,7 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
         multi_seed.draw_curve(complete, configs[0].agent, output_dir / multi_seed.CURVE)
         print(f"joint curve: {output_dir / multi_seed.CURVE}")
     if diverged:
+        processes.wait()  # a launcher ends all once one has failed, and the first may be drawing
         raise DivergedRunError("\n".join(diverged))
 
 

@@ -243,11 +243,6 @@ class TrainConfig(Settings):
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
         self._check_actions()
         check_larger_hulls(self)
-        self.require(
-            max(self.curriculum.starts, default=0) < self.total_steps,
-            "total_steps",
-            "the last stage of curriculum.starts would not begin; raise it, or lower starts",
-        )
         if AGENTS[self.agent].on_policy:
             check_rounds(self)
         else:

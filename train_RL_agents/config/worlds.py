@@ -33,8 +33,8 @@ class CurriculumConfig(Settings):
             return
         count = len(self.stages)
         self.require(len(self.starts) == count, "starts", f"give {count}, one per stage, or none")
-        ascend = self.starts[0] == 0 and list(self.starts) == sorted(set(self.starts))
-        self.require(ascend, "starts", "begin at 0 and ascend")
+        ascend = self.starts[0] == 0 and list(self.starts) == sorted(self.starts)
+        self.require(ascend, "starts", "begin at 0 and do not descend")
         self.require(
             self.mode == "sequential",
             "starts",

@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from marinenav_env.fields import ConfigError
 from marinenav_env.render.ink import colour_of
 from train_RL_agents.metrics.reductions import wilson_interval
 from train_RL_agents.metrics.writer import METRICS, Record, read_metrics
@@ -67,13 +68,13 @@ def read_run(folder: Path, label: str) -> Run:
         label: name in the legend.
 
     Raises:
-        ValueError: there are no metrics, they are damaged, or they hold no record.
+        ConfigError: there are no metrics, they are damaged, or they hold no record.
     """
     files = [folder / METRICS]
     if not files[0].is_file():
         files = sorted(folder.glob(f"*/{METRICS}"))
     if not files:
-        raise ValueError(
+        raise ConfigError(
             f"run {str(folder)!r} has no {METRICS}, nor has a folder in it: give a run's folder"
         )
     return read_runs([file.parent for file in files], label)
@@ -88,9 +89,9 @@ def _read_records(file: Path) -> tuple[Record, ...]:
     try:
         records = tuple(read_metrics(file))
     except OSError as error:
-        raise ValueError(f"metrics {str(file)!r} cannot be read ({error})") from error
+        raise ConfigError(f"metrics {str(file)!r} cannot be read ({error})") from error
     if not records:
-        raise ValueError(f"metrics {str(file)!r} hold no record: wait for the run's first one")
+        raise ConfigError(f"metrics {str(file)!r} hold no record: wait for the run's first one")
     return records
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from marinenav_env.envs.checks import UNSTABLE
-from marinenav_env.fields import ConfigError
+from marinenav_env.envs.checks import UNSTABLE, UnusableError
 from marinenav_env.files import write_json
 from train_RL_agents.evaluation.results import Row, Standing, table_as_json
 from train_RL_agents.metrics.accumulators import non_finite
@@ -15,7 +14,7 @@ from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
 from train_RL_agents.metrics.writer import AnalysisReceiver, Record
 from train_RL_agents.run.provenance import EVALUATION
-from train_RL_agents.training.counters import InterruptedRunError
+from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
 from train_RL_agents.training.run_state import RunState
@@ -134,9 +133,9 @@ class TorchRLTrainer(RunState):
             self.wait_for_device()
         with self.timed(collecting=True):
             record = self.log()
-        if evaluates and self.evaluation is not None:
+        if evaluates:
             with self.timed():
-                self.evaluate(self.evaluation)
+                self.evaluate_together()
         if saves:
             with self.timed():
                 self.save()
@@ -173,7 +172,7 @@ class TorchRLTrainer(RunState):
                 if conclude is not None:
                     conclude(results, self.receiver)
                 write_json(self.output_dir / EVALUATION, table_as_json(results))
-        except ConfigError as error:
+        except UnusableError as error:
             raise self.diverged([str(error)]) from error
         except SignalError as stop:
             received = stop.args[0]
@@ -236,9 +235,25 @@ class TorchRLTrainer(RunState):
     def _unusable_actions(self) -> str:
         try:
             self.learner.env.check_actions()
-        except ConfigError as error:
+        except UnusableError as error:
             return str(error)
         return "unusable actions in another process"
+
+    def evaluate_together(self) -> None:
+        """Evaluate in the first process; where it fails there, all raise, to stay together.
+
+        Raises:
+            DivergedRunError: as `evaluate`.
+        """
+        failure = ""
+        if self.evaluation is not None:
+            try:
+                self.evaluate(self.evaluation)
+            except DivergedRunError as error:
+                failure = str(error)
+        failure, *_ = self.processes.gather(failure)
+        if failure:
+            raise DivergedRunError(failure)
 
     def evaluate(self, evaluation: RunEvaluation) -> None:
         """Evaluate on the fixed episodes, and keep the weights if they are the best so far.
@@ -248,7 +263,7 @@ class TorchRLTrainer(RunState):
         """
         try:
             results = evaluation.periodic(self.receiver, self.counters)
-        except ConfigError as error:
+        except UnusableError as error:
             raise self.diverged([str(error)]) from error
         standing = results[0].standing(results)
         if self.counters.becomes_best(standing):

@@ -59,22 +59,6 @@ def test_wrong_settings_name_field_value_and_remedy(override, parts):
         assert part in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("starts", "parts"),
-    [
-        ("[0,0,100]", ["curriculum.starts is (0, 0, 100)", "ascend"]),
-        ("[0,50,1000]", ["total_steps is 1000", "last stage of curriculum.starts"]),
-    ],
-)
-def test_every_stage_of_a_sequence_is_trained(starts, parts):
-    stages = "curriculum.stages=[[2,0,0,30],[3,0,0,30],[4,0,0,30]]"
-    others = ["curriculum.mode=sequential", stages, "total_steps=1000", "worlds=4"]
-    with pytest.raises(ConfigError) as raised:
-        load_config(overrides=[*others, f"curriculum.starts={starts}"])
-    for part in parts:
-        assert part in str(raised.value)
-
-
 def test_a_value_where_a_file_gives_parts_is_told_with_them(tmp_path):
     path = tmp_path / "own.yaml"
     path.write_text("env: {vessel: {mass: 600.0}, stream: {speed: [0.1, 0.2]}}\n")

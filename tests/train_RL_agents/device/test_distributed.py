@@ -18,7 +18,7 @@ from marinenav_env.kernel import ops
 from tests.conftest import ROOT, run_python, wait_for
 from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import ONE_STAGE, SCRIPT, assert_same
-from tests.train_RL_agents.train_shortly import FAILING, NUMBERS
+from tests.train_RL_agents.train_shortly import FAILING, NUMBERS, UNUSABLE
 from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.device.distributed import (
@@ -342,6 +342,18 @@ def test_a_process_that_fails_alone_ends_the_run(rank, tmp_path):
     assert process.returncode != 0
     assert "RuntimeError: it fails alone" in output
     assert "Traceback" in output
+
+
+@torchrun
+def test_a_sweep_goes_on_after_a_policy_that_cannot_be_evaluated(tmp_path):
+    """Only the first process evaluates; the others have to hear of it."""
+    sizes = ("total_steps=240", "evaluation.interval_steps=120")
+    process = start(tmp_path, "--seed", "0", "1", *sizes, **{UNUSABLE: "0"})
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "seed 0: at step 120: 3 actions were no numbers" in output
+    assert not (tmp_path / "seed_0" / "evaluation.json").exists()
+    assert (tmp_path / "seed_1" / "evaluation.json").exists()
 
 
 @torchrun

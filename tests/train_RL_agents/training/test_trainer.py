@@ -39,12 +39,13 @@ def test_hosts_meet_before_a_gpu_waits_for_another_one(tmp_path, monkeypatch):
     for name in ("any", "wait", "sum"):
         noted = lambda *_, name=name: events.append(name)  # noqa: E731
         monkeypatch.setattr(Processes, name, noted)
+    monkeypatch.setattr(Processes, "gather", lambda _, text: events.append("gather") or [text])
     monkeypatch.setattr(run, "wait_for_device", lambda: events.append("device"))
     monkeypatch.setattr(run, "evaluate", lambda _: events.append("evaluate"))
     monkeypatch.setattr(run, "save", lambda: None)  # it has a meeting of its own
     run.run_to_the_end()
     first = ["any", "device", "wait", "sum", "wait"]
-    last = ["any", "device", "wait", "sum", "evaluate", "wait"]
+    last = ["any", "device", "wait", "sum", "evaluate", "gather", "wait"]
     assert events == ["any", *first, *last, "any"]  # before the first iteration, and after all
 
 
