@@ -34,8 +34,8 @@ class RainbowConfig(ReplayAgentConfig):
     """Settings of Rainbow.
 
     The support is by default the task's `value_range`, which covers its discounted returns; that of
-    the marine tasks is named here. At full speed (1.6 m of progress a
-    decision) and 10 at the goal, the mean journey of 40 m returns 41 and the longest, 72 m, 60. A
+    the marine tasks is named here. At full speed (1.6 m of progress a decision) and 10 at the goal,
+    the mean journey of 40 m returns 41 and the longest, 72 m, 60. A
     collision costs 10 in training, and who drives away for 20 decisions loses 20, below which no
     difference matters. On what the shipped policy collects (random actions 5%, all six stages), its
     targets have 3e-6 of their probability on the upper end and 1e-9 on the lower; the log keeps

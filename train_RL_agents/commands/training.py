@@ -230,8 +230,9 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
     if processes.first and complete:
         multi_seed.draw_curve(complete, configs[0].agent, output_dir / multi_seed.CURVE)
         print(f"joint curve: {output_dir / multi_seed.CURVE}")
+    # A launcher ends all once one has failed, and the first alone evaluates the end and draws.
+    processes.wait()
     if diverged:
-        processes.wait()  # a launcher ends all once one has failed, and the first may be drawing
         raise DivergedRunError("\n".join(diverged))
 
 
