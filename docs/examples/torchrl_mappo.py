@@ -57,9 +57,6 @@ def main() -> None:
     kinds = {"frames_per_batch": frames, "total_frames": frames * options.iterations}
     collected = Collector(env, actor, auto_register_policy_transforms=False, **kinds)
     for iteration, data in enumerate(collected, 1):
-        end = data["next", group, "robot_terminated"].unsqueeze(-1)  # of a robot, not of its world
-        data["next", group, "terminated"] = end
-        data["next", group, "done"] = end | data["next", "done"].unsqueeze(-2).expand_as(end)
         with torch.no_grad():
             loss.value_estimator(data)
         for part in (part for _ in range(4) for part in data[torch.randperm(len(data))].split(32)):

@@ -29,6 +29,9 @@ from marinenav_env.kernel import ops
 from marinenav_env.kernel.memory import check_memory
 from marinenav_env.kernel.state import Context, State, StepBuffers
 
+SEED = "seed"
+"""Of the random numbers, in a `state_dict`; those of older checkpoints lack it."""
+
 
 class KernelEnv(TorchRLFace):
     """W worlds of an environment of the core; batch size [W].
@@ -300,11 +303,16 @@ class KernelEnv(TorchRLFace):
             )
 
     def state_dict(self, *_: object, **__: object) -> dict[str, Tensor]:
-        """Return everything that changes; seed, stages and noise are configuration."""
-        return {name: tensor.clone() for name, tensor in self._changing().items()}
+        """Return everything that changes, and the seed; stages and noise are configuration."""
+        return {
+            **{name: tensor.clone() for name, tensor in self._changing(self._shows).items()},
+            SEED: torch.tensor(self._state.context.seed),
+        }
 
-    def _changing(self) -> dict[str, Tensor]:
-        return {**self._state.named(), "alive": self.alive}
+    def _changing(self, shown: bool) -> dict[str, Tensor]:
+        """Return the tensors that change by name, with what `TorchRLFace` has shown or without."""
+        more = self._shown() if shown else {}
+        return {**self._state.named(), "alive": self.alive, **more}
 
     def load_state_dict(
         self, state: Mapping[str, Tensor], strict: bool = True, assign: bool = False
@@ -319,7 +327,8 @@ class KernelEnv(TorchRLFace):
         Raises:
             ValueError: an entry is missing, has another shape, or a number that is out of range.
         """
-        changing = self._changing()
+        shown = "was_truncated" in state
+        changing = self._changing(shown)
         if not strict:
             state = {**changing, **state}
         added = {n: torch.full_like(changing[n], x) for n, x in self.names_added.items()}
@@ -332,9 +341,15 @@ class KernelEnv(TorchRLFace):
                     " use the checkpoint with the worlds and stages, and the fields in csrc, that "
                     "it was made with"
                 )
+        seed = state.get(SEED, torch.tensor(self._state.context.seed))
+        if seed.shape != () or seed.dtype != torch.int64:
+            raise ValueError(f"simulator state '{SEED}' is {seed}: use a whole checkpoint")
         check_state(state, self.kernel_spec, self._sizes)
         for name, tensor in changing.items():
             tensor.copy_(state[name])
+        self._state.context = self._state.context._replace(seed=int(seed))
+        if not shown:
+            self._show_anew()
 
     def _set_seed(self, seed: int | None) -> None:
         """Start the random numbers of `seed` from each world's first episode.

@@ -26,6 +26,10 @@ VESSEL_TASKS: tuple[str, ...] = tuple(
 """Those of vessels in a map."""
 
 
+class UnknownOptionError(ConfigError, TypeError):
+    """An option is unknown; a `TypeError` as Python's own, by which TorchRL's `GymEnv` goes."""
+
+
 def task_of(config: TaskConfig) -> Any:
     """Return the environment that a configuration is of."""
     return next(env for env in ENVIRONMENTS.values() if env.config_type is type(config))
@@ -39,7 +43,8 @@ def make(name: str = "marine", **options: Any) -> KernelEnv:
         options: of its constructor, for example ``worlds=4096``.
 
     Raises:
-        ConfigError: the name or an option is unknown, or an option impossible.
+        ConfigError: the name or an option is unknown (`UnknownOptionError`), or an option
+            impossible.
     """
     if name not in ENVIRONMENTS:
         raise ConfigError(
@@ -50,7 +55,8 @@ def make(name: str = "marine", **options: Any) -> KernelEnv:
     known = [*inspect.signature(kind.__init__).parameters][1:]  # without `self`
     for option in options:
         if option not in known:
-            raise ConfigError(
-                f"unknown option {option!r}: the task {name!r} takes {', '.join(known)}"
+            raise UnknownOptionError(
+                f"unexpected keyword argument {option!r}: the task {name!r} takes "
+                f"{', '.join(known)}"
             )
     return kind(**options)

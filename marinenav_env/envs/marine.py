@@ -85,9 +85,9 @@ class MarineNavEnv(KernelEnv):
     """W worlds of several vessels among buoys and currents; batch size [W].
 
     TorchRL face: robots are the group ``"robots"`` with batch [W, R]: ``self`` [W, R, 7k],
-    ``objects`` [W, R, 5k, 5], ``mask`` [W, R, 5k], ``alive`` and ``robot_terminated`` [W, R]
-    (bool), ``action`` and ``reward`` [W, R, 1]; ``done``, ``terminated``, ``truncated`` [W, 1]
-    belong to the world. See `KernelEnv`.
+    ``objects`` [W, R, 5k, 5], ``mask`` [W, R, 5k], ``alive`` [W, R] (bool), ``action``,
+    ``reward`` [W, R, 1], and ``done``, ``terminated``, ``truncated`` [W, R, 1] of each robot; those
+    of the root [W, 1] belong to the world. See `KernelEnv`.
     """
 
     kernel = "marine"

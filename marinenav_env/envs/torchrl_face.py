@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -13,6 +14,7 @@ from torchrl.envs import EnvBase
 
 from marinenav_env.envs.checks import InfoMode
 from marinenav_env.envs.spec import EnvSpec
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel.spec import KernelSpec
 from marinenav_env.kernel.state import (
     WORLD_RUNNING,
@@ -22,13 +24,18 @@ from marinenav_env.kernel.state import (
     StepBuffers,
 )
 
+ENDS = ("done", "terminated", "truncated")
+
 
 class TorchRLFace(EnvBase):
     """`step` returns fresh tensors with the true next observation; batch size [W].
 
     A finished world stays as it is until it is reset. A subclass with a `group` holds its robots
     there, batch [W, R]; without one a world has one robot, and its entries stand at the root, batch
-    [W]. ``done``, ``terminated`` and ``truncated`` [W, 1] belong to the world.
+    [W]. ``done``, ``terminated`` and ``truncated`` [W, 1] belong to the world, those of the group
+    [W, R, 1] to each robot: one that has ended stays so until its world is reset, and a slot
+    without a robot is one that has terminated. What resets is the world, as TorchRL has it: flags
+    of the root prevail.
 
     A subclass simulates, and calls `_make_specs` once it can.
     """
@@ -90,7 +97,7 @@ class TorchRLFace(EnvBase):
             key: real(*obs[name].shape[2:]) for name, key in self.entry_keys.items()
         }
         if self.group:
-            entries |= {"alive": flag(*self._lead), "robot_terminated": flag(*self._lead)}
+            entries["alive"] = flag(*self._lead)
         if self.info_mode == "full":
             info = {name: real() for name in self.info_fields}
             entries["info"] = Composite(info, shape=self._lead, **place)
@@ -105,11 +112,11 @@ class TorchRLFace(EnvBase):
         self.observation_spec = nested(entries)
         self.action_spec = nested({"action": action})
         self.reward_spec = nested({"reward": real(1)})
-        self.done_spec = Composite(
-            {name: flag(self.worlds, 1) for name in ("done", "terminated", "truncated")},
-            shape=(self.worlds,),
-            **place,
-        )
+        ends: dict[str, Any] = {name: flag(self.worlds, 1) for name in ENDS}
+        if self.group:
+            own = {name: flag(*self._lead, 1) for name in ENDS}
+            ends[self.group] = Composite(own, shape=self._lead, **place)
+        self.done_spec = Composite(ends, shape=(self.worlds,), **place)
 
     @property
     def group_map(self) -> dict[str, list[str]]:
@@ -117,64 +124,120 @@ class TorchRLFace(EnvBase):
         names = [f"robot_{i}" for i in range(self.robots)]
         return {self.group: names} if self.group else {}
 
-    def _face(self, obs: Any, terminated: Tensor, **more: Tensor) -> dict[str, Any]:
-        """Return what a step or reset gives of the robots, [W, R, ...] tensors nested."""
-        named = obs._asdict()
+    @cached_property
+    def _seen(self) -> StepBuffers:
+        """What the last step or reset showed: a caller may change what it was given."""
+        out = self.make_buffers()
+        self.observe_into(out)
+        return out
+
+    @cached_property
+    def _was_truncated(self) -> Tensor:
+        """Robots [W, R] that their world's end has truncated."""
+        return torch.zeros_like(self.alive)
+
+    @property
+    def _shows(self) -> bool:
+        """Whether a step or reset was asked for here."""
+        return "_seen" in self.__dict__
+
+    def _shown(self) -> dict[str, Tensor]:
+        """Return what changes here, by name."""
+        frames = {f"seen_{i}": entry for i, entry in enumerate(self._seen.frame_list)}
+        return {**frames, "was_truncated": self._was_truncated}
+
+    def _show_anew(self) -> None:
+        """See the worlds as they stand, where nothing says what was seen before."""
+        self.__dict__.pop("_seen", None)
+        self.__dict__.pop("_was_truncated", None)
+
+    def _face(self, out: StepBuffers, **more: Tensor) -> TensorDict:
+        """Return what a step or reset gives, and keep what the next one needs of it."""
+        for kept, shown in zip(self._seen.frame_list, out.frame_list, strict=True):
+            kept.copy_(shown)
+        named = out.obs._asdict()
         entries: dict[str, Any] = {
             key: self._own(named[name]) for name, key in self.entry_keys.items()
         }
-        if self.group:
-            entries |= {"alive": self.alive.clone(), "robot_terminated": terminated}
         if self.info_mode == "full":
+            fields = {n: self._state.robot_field(n)[:, : self.worlds].T for n in self.info_fields}
+            # A copy: of one robot the transposed field is in order, and would be the state itself.
             info = {
-                name: self._own(self._state.robot_field(name)[:, : self.worlds].T.contiguous())
-                for name in self.info_fields
+                name: self._own(field.clone(memory_format=torch.contiguous_format))
+                for name, field in fields.items()
             }
             entries["info"] = TensorDict(info, batch_size=self._lead)
         entries |= {name: self._own(tensor) for name, tensor in more.items()}
-        if not self.group:
-            return entries
-        return {self.group: TensorDict(entries, batch_size=self._lead, device=self.device)}
-
-    def _buffers_from(self, tensordict: TensorDictBase) -> StepBuffers:
-        """Return buffers holding a copy of the observation in a TensorDict."""
-        out = self.make_buffers()
-        for name, key in self.entry_keys.items():
-            self._own(getattr(out.obs, name)).copy_(tensordict[self.description.key(key)])
-        return out
-
-    def _step(self, tensordict: TensorDictBase) -> TensorDict:
-        out = self.make_buffers()
-        previous = self._buffers_from(tensordict) if self.stack_k > 1 else out
-        action = tensordict[self.description.key("action")]
-        self.step_into(action if self.group else action.unsqueeze(1), previous, out)
-        ends = {
-            "done": out.done.unsqueeze(-1),
-            "terminated": out.world_terminated.unsqueeze(-1),
-            "truncated": out.world_truncated.unsqueeze(-1),
-        }
-        robots = self._face(out.obs, out.terminated, reward=out.reward.unsqueeze(-1))
-        return TensorDict({**robots, **ends}, batch_size=self.batch_size, device=self.device)
-
-    def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDict:
-        mask = None if tensordict is None else tensordict.get("_reset", None)
-        terminated = torch.zeros_like(self.alive)
-        first_entry = self.description.key(next(iter(self.entry_keys.values())))
-        if tensordict is None or mask is None:
-            out = self.make_buffers()
-        elif first_entry in tensordict.keys(include_nested=True):
-            out = self._buffers_from(tensordict)
-            if self.group:
-                terminated = tensordict[self.description.key("robot_terminated")] & ~mask
-        else:
-            out = self.make_buffers()
-            self.observe_into(out)
-        self.reset_into(out, None if mask is None else mask.flatten().contiguous())
         end = self._state.world_field("end")[: self.worlds].unsqueeze(-1)
-        ends = {
+        result: dict[str, Any] = {
             "done": end != WORLD_RUNNING,
             "terminated": end == WORLD_TERMINATED,
             "truncated": end == WORLD_TRUNCATED,
         }
-        robots = self._face(out.obs, terminated)
-        return TensorDict({**robots, **ends}, batch_size=self.batch_size, device=self.device)
+        if not self.group:
+            return TensorDict(entries | result, batch_size=self.batch_size, device=self.device)
+        entries |= {
+            "alive": self.alive.clone(),
+            "done": ~self.alive.unsqueeze(-1),
+            "terminated": ~(self.alive | self._was_truncated).unsqueeze(-1),
+            "truncated": self._was_truncated.unsqueeze(-1).clone(),
+        }
+        result[self.group] = TensorDict(entries, batch_size=self._lead)
+        return TensorDict(result, batch_size=self.batch_size, device=self.device)
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDict:
+        action = tensordict[self.description.key("action")]
+        if action.is_floating_point() == self.discrete:
+            kind = "indices (int64)" if self.discrete else f"numbers ({self.real_dtype})"
+            raise ConfigError(
+                f"the action's dtype is {action.dtype}, and this environment takes {kind} of shape "
+                f"{tuple(self.action_spec.shape)}: give those, or make it with "
+                f"discrete={not self.discrete}"
+            )
+        out = self.make_buffers()
+        self.step_into(action if self.group else action.unsqueeze(1), self._seen, out)
+        self._was_truncated.logical_or_(out.truncated)
+        return self._face(out, reward=out.reward.unsqueeze(-1))
+
+    def _reset(
+        self,
+        tensordict: TensorDictBase | None = None,
+        *,
+        seed: int | None = None,
+        **unknown: object,
+    ) -> TensorDict:
+        if unknown:
+            raise TypeError(
+                f"reset() got an unexpected keyword argument {next(iter(unknown))!r}: it takes "
+                "`seed`; `set_stage` sets what the next episodes begin with"
+            )
+        if seed is not None:
+            self._set_seed(seed)
+        mask = None if tensordict is None else tensordict.get("_reset", None)
+        out = self.make_buffers()
+        if mask is None:
+            self.reset_into(out)
+            self._was_truncated.zero_()
+            return self._face(out)
+        mask = mask.flatten().contiguous()
+        for entry, kept in zip(out.frame_list, self._seen.frame_list, strict=True):
+            entry.copy_(kept)
+        self.reset_into(out, mask)
+        self._was_truncated.masked_fill_(mask.unsqueeze(-1), False)
+        return self._face(out)
+
+    def to(self, device: torch.device | str | int) -> TorchRLFace:
+        """Return itself, if it is there: a simulator stays on the device that it was made for.
+
+        Raises:
+            ConfigError: the device is another.
+        """
+        wanted = torch.device(device)
+        if wanted.type == "cuda" and wanted.index is None and self.device.type == "cuda":
+            wanted = self.device
+        if wanted != self.device:
+            raise ConfigError(
+                f"the environment is on {self.device}, and does not move to {wanted}: make it "
+                f"with device={str(wanted)!r}"
+            )
+        return self

@@ -18,8 +18,8 @@ class PolicyWrapper(TensorDictModuleBase):
     """Chooses actions for `[W, R]` robots with one agent.
 
     Called with a TensorDict it follows TorchRL's exploration type: `RANDOM`, or none set, explores;
-    the others act as deployed (`MEAN` with the mean action). A training loop calls `explore` and
-    `act` with an observation. Random numbers come from the device's default generator.
+    the others take the mean action, and so draw nothing. A training loop calls `explore`, and `act`
+    as deployed, with an observation. Random numbers come from the device's default generator.
 
     Args:
         agent: chooses the greedy actions.
@@ -147,12 +147,24 @@ class PolicyWrapper(TensorDictModuleBase):
         return self.action_low + (self.action_high - self.action_low) * share
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Write the robots' `action` `[W, R]` or `[W, R, A]` into the TensorDict."""
-        observation = tuple(tensordict.get(key) for key in self.in_keys)
-        kind = exploration_type()
-        if kind in (ExplorationType.RANDOM, None):
-            action = self.explore(observation)
-        else:
-            action = self.act(observation, mean=kind == ExplorationType.MEAN)
+        """Write the robots' `action` `[W, R]` or `[W, R, A]` into the TensorDict.
+
+        Raises:
+            KeyError: an entry of the observation is missing.
+            ValueError: the observation's leading dimensions do not broadcast with `shape`, or it is
+                not float32.
+        """
+        observation = tuple(tensordict[key] for key in self.in_keys)
+        first, shape = observation[0], self.epsilon.shape
+        lead = tuple(first.shape[:-1])
+        known = lead[max(len(lead) - len(shape), 0) :] == shape[max(len(shape) - len(lead), 0) :]
+        if first.dtype != torch.float32 or not known:
+            raise ValueError(
+                f"the observation {self.in_keys[0]} has shape {(*lead, first.shape[-1])} and dtype "
+                f"{first.dtype}: give float32, and leading dimensions that end in {tuple(shape)}, "
+                "the `shape` of this wrapper"
+            )
+        explores = exploration_type() in (ExplorationType.RANDOM, None)
+        action = self.explore(observation) if explores else self.act(observation, mean=True)
         tensordict.set(self.out_keys[0], action)
         return tensordict

@@ -90,7 +90,7 @@ def load_archive(path: Path, device: torch.device | str = "cpu") -> Any:
         return torch.load(path, map_location=device, weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, OSError, *BAD_ARCHIVE) as error:
         raise CheckpointError(
-            f"{path} is damaged or no checkpoint ({error}): use another one of its folder"
+            f"{path} is damaged or no checkpoint ({error}): {instead_of(path)}"
         ) from error
 
 
@@ -118,15 +118,29 @@ def load_run(path: Path) -> dict[str, Any]:
         if not isinstance(state.get(key), kind):
             raise CheckpointError(
                 f"{path}: {key!r} is {reprlib.repr(state.get(key))}, so it is no checkpoint to go "
-                "on from: use another one of its folder"
+                f"on from: {instead_of(path)}"
             )
     for name, size in state["files"].items():
         if not isinstance(name, str) or type(size) is not int or size < 0:
             raise CheckpointError(
                 f"{path}: 'files' has {reprlib.repr(name)}: {reprlib.repr(size)}, which is no size "
-                "of a file: use another one of its folder"
+                f"of a file: {instead_of(path)}"
             )
     return state
+
+
+def instead_of(path: Path) -> str:
+    """Return what to use instead of a damaged file: the newest intact checkpoint beside it."""
+    folder = CheckpointFolder(path.parent)
+    for other in map(folder.path, reversed(folder.steps())):
+        if other.name == path.name:
+            continue
+        try:
+            check_archive(other)
+        except (OSError, RuntimeError, *BAD_ARCHIVE):
+            continue
+        return f"use {str(other)!r}, the newest intact one beside it"
+    return "there is no intact checkpoint beside it"
 
 
 class CheckpointFolder:

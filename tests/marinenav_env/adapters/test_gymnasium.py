@@ -117,7 +117,10 @@ def test_one_environment_plays_one_stage():
     ("options", "message"),
     [
         ({"render_mode": "rgb_array"}, "render_mode is 'rgb_array': leave it out, .*episode.py"),
-        ({"foo": 3}, "unknown option 'foo': the task 'marine' takes worlds, stages, config, "),
+        (
+            {"foo": 3},
+            "unexpected keyword argument 'foo': the task 'marine' takes worlds, stages, config, ",
+        ),
         ({"worlds": 3}, "worlds is 3: leave it out, this is one world; gymnasium.make_vec makes"),
     ],
 )

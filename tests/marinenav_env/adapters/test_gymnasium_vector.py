@@ -204,7 +204,10 @@ def test_to_wait_and_to_begin_anew_are_the_same_for_one_robot_a_world(task, opti
         ({"num_envs": "4"}, "num_envs is '4': give a whole number"),
         ({"num_envs": True, "task": "cartpole"}, "num_envs is True: give a whole number"),
         ({"worlds": 3}, "worlds is 3: give num_envs, the worlds times their robots"),
-        ({"num_envs": 5, "foo": 3}, "unknown option 'foo': the task 'marine' takes worlds, stages"),
+        (
+            {"num_envs": 5, "foo": 3},
+            "unexpected keyword argument 'foo': the task 'marine' takes worlds, stages",
+        ),
         ({"num_envs": 5, "render_mode": "human"}, "render_mode is 'human': leave it out, "),
     ],
 )

@@ -217,7 +217,7 @@ def test_spaces_are_of_agents(parallel, space):
     ("options", "message"),
     [
         ({"render_mode": "human"}, "render_mode is 'human': leave it out, "),
-        ({"foo": 3}, "unknown option 'foo': the task 'marine' takes worlds, stages"),
+        ({"foo": 3}, "unexpected keyword argument 'foo': the task 'marine' takes worlds, stages"),
         ({"worlds": 3}, "worlds is 3: leave it out, one world is one environment"),
     ],
 )

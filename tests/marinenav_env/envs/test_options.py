@@ -78,7 +78,7 @@ def test_full_info_reports_each_robot(device):
     thrust = after["robots", "self"][..., 5:].abs().sum(-1)
     torch.testing.assert_close(info["step_energy"][acted], 0.5 * thrust[acted])
     expected = info["progress"] - 0.1 - 0.1 * info["phi"] - 5.0 * info["contact"]
-    arrived = after["robots", "robot_terminated"] & (info["contact"] == 0)
+    arrived = after["robots", "terminated"].squeeze(-1) & (info["contact"] == 0)
     reward = after["robots", "reward"].squeeze(-1)
     torch.testing.assert_close((expected + 10.0 * arrived)[acted], reward[acted])
 

@@ -8,11 +8,13 @@ import torch
 import torchrl
 from tensordict import TensorDictBase
 from torchrl.collectors import Collector
-from torchrl.envs import EnvCreator
+from torchrl.envs import CatTensors, EnvCreator, ObservationNorm, TransformedEnv
 from torchrl.envs.utils import check_env_specs
+from torchrl.objectives.value import GAE
 
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
+from marinenav_env.fields import ConfigError
 from marinenav_env.stepper import Stepper
 from tests.marinenav_env.rollouts import CROWDED, SPARSE, eventful
 
@@ -30,11 +32,11 @@ def quiet_torchrl():
     torchrl.logger.setLevel(level)
 
 
-def make_env(device: str, **options) -> MarineNavEnv:
+def make_env(device: str, worlds: int = WORLDS, **options) -> MarineNavEnv:
     """Worlds of two stages whose episodes are short."""
-    options = {"config": eventful(11), "seed": 7, **options}
-    env = MarineNavEnv(WORLDS, stages=(CROWDED, SPARSE), device=device, **options)
-    env.set_stage(torch.arange(WORLDS, device=device) % 2)
+    options = {"config": eventful(11), "seed": 7, "stages": (CROWDED, SPARSE), **options}
+    env = MarineNavEnv(worlds, device=device, **options)
+    env.set_stage(torch.arange(worlds, device=device) % 2)
     return env
 
 
@@ -110,7 +112,7 @@ def test_keys_and_shapes(device):
         "robots/objects": (5, 5, 5),
         "robots/mask": (5, 5),
         "robots/alive": (5,),
-        "robots/robot_terminated": (5,),
+        **{f"robots/{name}": (5, 1) for name in world},
     }
     step = {f"next/{k}": v for k, v in (world | robots).items()}
     extra = {"robots/action": (5, 2), "next/robots/reward": (5, 1)}
@@ -161,7 +163,9 @@ def test_training_path_gives_what_single_steps_give(device):
         for name, mine in zip(("self", "objects", "mask"), out.obs, strict=True):
             assert torch.equal(mine, after["robots", name])
         assert torch.equal(out.reward, after["robots", "reward"].squeeze(-1))
-        assert torch.equal(out.terminated, after["robots", "robot_terminated"])
+        ended = now["robots", "alive"] & after["robots", "terminated"].squeeze(-1)
+        assert torch.equal(out.terminated, ended)
+        assert torch.equal(out.truncated, after["robots", "truncated"].squeeze(-1))
         assert torch.equal(out.done, after["done"].squeeze(-1))
         stepper.advance()
 
@@ -184,7 +188,7 @@ def test_terminal_observation_is_the_true_one(device):
 
 
 def test_ends_of_robots_and_worlds_are_apart(device):
-    """A world is done if terminated or truncated; `robot_terminated` is the robot's own."""
+    """A world is done if terminated or truncated, and so is a robot; one that ends stays so."""
     torch.manual_seed(0)  # of the actions
     env = MarineNavEnv(40, stages=(CROWDED, ALONE), config=eventful(16), device=device, seed=2)
     env.set_stage(torch.arange(40, device=device) % 2)
@@ -194,10 +198,16 @@ def test_ends_of_robots_and_worlds_are_apart(device):
     assert not (after["terminated"] & after["truncated"]).any()
     assert after["terminated"].any()
     assert after["truncated"].any()
-    acted, terminated = rollout["robots", "alive"], after["robots", "robot_terminated"]
-    assert not (terminated & ~acted).any()
-    alive = after["robots", "alive"]
-    assert not (alive & (terminated | ~acted | after["done"])).any()
+    own = after["robots"]
+    assert torch.equal(own["done"], own["terminated"] | own["truncated"])
+    assert not (own["terminated"] & own["truncated"]).any()
+    assert (own["done"] | ~after["done"].unsqueeze(-2)).all(), "its world's end ends a robot"
+    acted, alive = rollout["robots", "alive"], own["alive"]
+    assert torch.equal(own["done"].squeeze(-1), ~alive)
+    assert own["terminated"].squeeze(-1)[~acted].all(), "what ended, or never was, stays ended"
+    assert not (alive & ~acted).any()
+    assert own["truncated"].any()
+    terminated = own["terminated"].squeeze(-1) & acted
     everyone_ended = ~(acted & ~terminated).any(-1, keepdim=True)
     assert (after["terminated"] == everyone_ended).all()
     some = terminated.any(-1) & ~after["done"].squeeze(-1)
@@ -212,7 +222,7 @@ def test_partial_reset_touches_only_its_rows(device):
     reset = torch.tensor([True, False, False, True, False, False], device=device)[:, None]
     current["_reset"] = reset
     after = env.reset(current)
-    for key in (("robots", n) for n in ("self", "objects", "mask", "alive", "robot_terminated")):
+    for key in (("robots", n) for n in ("self", "objects", "mask", "alive", "terminated")):
         kept = ~reset[:, 0]
         assert torch.equal(after[key][kept], before[key][kept]), key
     assert not torch.equal(after["robots", "self"][reset[:, 0]], before["robots", "self"][::3])
@@ -263,3 +273,98 @@ def test_torchrl_makes_copies_of_it():
         made.load_state_dict(state)
     made.load_state_dict(state, strict=False)
     assert torch.equal(made.alive, alive)
+
+
+def test_a_lone_robots_info_is_a_copy(device):
+    """Transposed fields of one robot are in order as they are, and were the state itself."""
+    env = make_env(device, info_mode="full", stages=(ALONE,))
+    before = env.reset()
+    step = env.step(ErraticPolicy(env)(before))["next", "robots", "info"]
+    kept = step.clone()
+    env.rollout(5, ErraticPolicy(env), break_when_any_done=False)
+    assert_same(step, kept)
+
+
+def test_older_frames_are_what_was_shown_whatever_a_transform_made_of_it(device):
+    scale = ObservationNorm(0.0, 10.0, in_keys=[("robots", "self")], standard_normal=True)
+    env = make_env(device, stack_k=3)
+    scaled = TransformedEnv(make_env(device, stack_k=3), scale)
+    torch.manual_seed(0)
+    plain = env.rollout(STEPS, break_when_any_done=False)
+    torch.manual_seed(0)
+    other = scaled.rollout(STEPS, break_when_any_done=False)
+    assert other["next", "done"].any()
+    for row, expected in ((other, plain), (other["next"], plain["next"])):
+        shown, meant = (td["robots", "self"] for td in (row, expected))
+        torch.testing.assert_close(shown * 10.0, meant, rtol=1e-5, atol=1e-4)
+    joined = CatTensors([("robots", "self"), ("robots", "mask")], ("robots", "observation"))
+    assert TransformedEnv(make_env(device, stack_k=2), joined).rollout(3).shape == (WORLDS, 3)
+
+
+def test_a_restored_environment_goes_on_as_the_other(device):
+    """With the seed that a caller set, and the frames that it had shown."""
+    env, other = (make_env(device, stack_k=2) for _ in range(2))
+    env.set_seed(11)
+    policy = ErraticPolicy(env)
+    start = env.step_mdp(env.rollout(9, policy, break_when_any_done=False)[:, -1])
+    start = env.maybe_reset(start)
+    other.rollout(3)
+    state = env.state_dict()
+    other.load_state_dict(state)
+    rollouts = [
+        e.rollout(STEPS, policy, break_when_any_done=False, auto_reset=False, tensordict=td)
+        for e, td in ((env, start.clone()), (other, start.clone()))
+    ]
+    assert rollouts[0]["next", "done"].any()
+    assert_same(*rollouts)
+    older = {k: v for k, v in state.items() if not k.startswith(("seen", "was", "seed"))}
+    other.load_state_dict(older)
+    assert other.rollout(2).shape == (WORLDS, 2)
+    with pytest.raises(ValueError, match="simulator state 'seed' is"):
+        other.load_state_dict({**state, "seed": torch.tensor([1.0])})
+
+
+def test_a_reset_takes_a_seed_and_nothing_unknown(device):
+    env = make_env(device)
+    first = env.reset(seed=3)
+    assert not torch.equal(first["robots", "self"], env.reset(seed=4)["robots", "self"])
+    assert_same(first, env.reset(seed=3))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stage'"):
+        env.reset(stage=1)
+
+
+def test_an_action_of_the_other_kind_is_refused(device):
+    for discrete in (False, True):
+        env, other = (make_env(device, discrete=d) for d in (discrete, not discrete))
+        start = env.reset()
+        start["robots", "action"] = other.rand_action()["robots", "action"]
+        with pytest.raises(ConfigError, match=f"or make it with discrete={not discrete}"):
+            env.step(start)
+
+
+def test_it_stays_on_its_device(device):
+    env = make_env(device)
+    assert env.to(env.device) is env
+    with pytest.raises(ConfigError, match="make it with device='meta'"):
+        env.to("meta")
+
+
+def test_default_keys_of_value_estimators_are_a_robots_own(device):
+    """A robot that its world's end has truncated bootstraps; one that has ended does not."""
+    config = {"episode": {"max_steps": 60, "stop_on_end": True}}
+    env = make_env(device, config=config, worlds=40)
+    rollout = env.rollout(60, ErraticPolicy(env), break_when_any_done=False)
+    end, own = rollout["next"], rollout["next", "robots"]
+    cut = end["terminated"].unsqueeze(-2) & own["truncated"]
+    assert cut.any()
+    assert not (own["terminated"] & cut).any()
+    rollout["robots", "value"] = rollout["next", "robots", "value"] = torch.ones_like(own["reward"])
+    estimator = GAE(gamma=0.9, lmbda=0.0, value_network=None)
+    keys = {name: ("robots", name) for name in ("value", "advantage", "value_target")}
+    ends = {name: ("robots", name) for name in ("reward", "done", "terminated")}
+    estimator.set_keys(**keys, **ends)
+    advantage = estimator(rollout)["robots", "advantage"]
+    bootstrapped = own["reward"] + 0.9 - 1.0
+    torch.testing.assert_close(advantage[cut], bootstrapped[cut])
+    over = own["terminated"] & rollout["robots", "alive"].unsqueeze(-1)
+    torch.testing.assert_close(advantage[over], own["reward"][over] - 1.0)

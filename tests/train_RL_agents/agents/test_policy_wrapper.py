@@ -130,12 +130,23 @@ def test_a_tensordict_gets_its_action_by_the_exploration_type(agent):
     assert torch.equal(action(ExplorationType.RANDOM), explored)
     torch.manual_seed(1)
     assert torch.equal(policy(as_tensordict(observation))["robots", "action"], explored)
-    torch.manual_seed(1)
-    deployed = policy.act(observation)
-    assert torch.equal(action(ExplorationType.DETERMINISTIC), deployed)
-    assert not torch.equal(deployed, explored)
     mean = policy.act(observation, mean=True)
-    assert torch.equal(action(ExplorationType.MEAN), mean)
+    assert not torch.equal(mean, explored)
+    for kind in (ExplorationType.DETERMINISTIC, ExplorationType.MODE, ExplorationType.MEAN):
+        with set_exploration_type(kind):
+            assert torch.equal(policy(as_tensordict(observation))["robots", "action"], mean)
+
+
+def test_an_observation_that_does_not_fit_is_refused(agent):
+    policy = PolicyWrapper(agent, (6, 3))
+    seen = as_tensordict(random_observation(6, 3))
+    with pytest.raises(KeyError, match=policy.in_keys[-1][-1]):
+        policy(seen.exclude(policy.in_keys[-1]))
+    with pytest.raises(ValueError, match=r"leading dimensions that end in \(6, 3\)"):
+        policy(as_tensordict(random_observation(6, 4)))
+    with pytest.raises(ValueError, match=r"dtype torch\.float64: give float32"):
+        policy(seen.double())
+    assert policy(as_tensordict(random_observation(6, 3)))["robots", "action"].shape[:2] == (6, 3)
 
 
 def test_epsilon_and_bounds_are_buffers_that_a_state_dict_carries(agent):

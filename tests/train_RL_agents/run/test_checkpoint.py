@@ -70,6 +70,20 @@ def test_truncated_file_is_found(tmp_path, length):
         load(path)
 
 
+def test_a_damaged_file_names_the_newest_intact_one(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    for step in (1, 2, 3, 4):
+        save(folder.path(step), STATE)
+    for step in (3, 4):
+        folder.path(step).write_bytes(folder.path(step).read_bytes()[:-3])
+    with pytest.raises(CheckpointError, match=rf"use '{folder.path(2)}', the newest intact one"):
+        load(folder.path(4))
+    for step in (1, 2, 3):
+        folder.path(step).unlink()
+    with pytest.raises(CheckpointError, match="there is no intact checkpoint beside it"):
+        load(folder.path(4))
+
+
 def test_missing_and_foreign_files(tmp_path):
     with pytest.raises(CheckpointError, match=r"no checkpoint .*gone\.pt"):
         load(tmp_path / "gone.pt")
