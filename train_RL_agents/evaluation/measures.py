@@ -11,6 +11,7 @@ from torch import Tensor
 
 from train_RL_agents.evaluation.encounters import Columns, find_encounters
 from train_RL_agents.evaluation.geometry import Pairs, least_squared_distance, length, pairs_of
+from train_RL_agents.evaluation.meetings import find_meetings
 from train_RL_agents.evaluation.motion import Motion, sizes_of
 from train_RL_agents.evaluation.score import V1
 
@@ -29,6 +30,7 @@ class Measures(NamedTuple):
             nearer than a near miss, without contact), ``path`` (m), ``direct`` (m, straight from
             start to end), ``time`` (s), and what `measure` was given.
         encounters: columns [E] of `encounters.find_encounters`.
+        meetings: columns [M] of `meetings.find_meetings`.
         hull_radius: m.
         decision_time: s.
     """
@@ -36,6 +38,7 @@ class Measures(NamedTuple):
     worlds: int
     vessels: Columns
     encounters: Columns
+    meetings: Columns
     hull_radius: float
     decision_time: float
 
@@ -51,6 +54,7 @@ class Measures(NamedTuple):
             worlds=int(worlds.sum()),
             vessels=chosen(self.vessels),
             encounters=chosen(self.encounters),
+            meetings=chosen(self.meetings),
         )
 
     def reordered(self, order: Tensor) -> Measures:
@@ -62,7 +66,9 @@ class Measures(NamedTuple):
             return _rows(columns | {"world": world}, world.argsort(stable=True))
 
         return self._replace(
-            vessels=renumbered(self.vessels), encounters=renumbered(self.encounters)
+            vessels=renumbered(self.vessels),
+            encounters=renumbered(self.encounters),
+            meetings=renumbered(self.meetings),
         )
 
     def of_robots(self, robots: Tensor) -> Measures:
@@ -74,6 +80,7 @@ class Measures(NamedTuple):
         return self._replace(
             vessels=chosen(self.vessels, self.vessels["robot"]),
             encounters=chosen(self.encounters, self.encounters["own"]),
+            meetings=chosen(self.meetings, self.meetings["own"]),
         )
 
 
@@ -106,14 +113,15 @@ def measure(
             robot, world = motion.present[0].nonzero(as_tuple=True)
             rows |= {name: field.index_select(-1, worlds) for name, field in vessels.items()}
             table = {name: row[robot, world] for name, row in rows.items()}
-            found = find_encounters(motion, pairs, hull_radius)
-            found["world"] = worlds[found["world"]]
-            measured.append(({"world": worlds[world], "robot": robot, **table}, found))
-    own, met = (_to_host(columns) for columns in zip(*measured, strict=True))
+            found = (find(motion, pairs, hull_radius) for find in (find_encounters, find_meetings))
+            between = [{**columns, "world": worlds[columns["world"]]} for columns in found]
+            measured.append(({"world": worlds[world], "robot": robot, **table}, *between))
+    own, encounters, meetings = (_to_host(columns) for columns in zip(*measured, strict=True))
     return Measures(
         buoys.shape[-1],
         own,
-        met,
+        encounters,
+        meetings,
         hull_radius=hull_radius,
         decision_time=decision_time,
     )

@@ -56,5 +56,8 @@ def join(parts: Sequence[Measures]) -> Measures:
         return whole | {"world": torch.cat(shifted)}
 
     return parts[0]._replace(
-        worlds=before[-1], vessels=columns("vessels"), encounters=columns("encounters")
+        worlds=before[-1],
+        vessels=columns("vessels"),
+        encounters=columns("encounters"),
+        meetings=columns("meetings"),
     )

@@ -113,10 +113,10 @@ def print_scenarios(results: ScenarioResults, title: str, console: Console) -> N
 def _rules(rules: dict[str, Any]) -> Table:
     head_on, give_way = rules["head_on"], rules["give_way"]
     shares = {
-        "ambiguous": rules["ambiguous"],
-        "head-on passed port to port": head_on["port_to_port"],
-        "give-way passed astern": give_way["astern"],
+        f"{head_on['meetings']} head-on meetings, port to port": head_on["port_to_port"],
+        f"{give_way['meetings']} give-way meetings, astern": give_way["astern"],
         "ahead": give_way["ahead"],
+        "ambiguous encounters": rules["ambiguous"],
     }
     caption = "; ".join(f"{name} {_interval(entry)}" for name, entry in shares.items())
     table = Table(title=f"rules, score {rules['score']}", caption=caption, box=box.HORIZONTALS)

@@ -29,7 +29,7 @@ def result(success, time, gap):
     }
     no = torch.zeros(worlds)
     outcomes = Outcomes(success, ~success, no.bool(), time, time * 100.0, -time)
-    measures = Measures(worlds, vessels, {}, HULL_RADIUS, 0.5)
+    measures = Measures(worlds, vessels, {}, {}, HULL_RADIUS, 0.5)
     return StageResult(outcomes, measures, PUBLISHED_STAGES[0])
 
 

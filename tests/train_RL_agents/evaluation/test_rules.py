@@ -14,7 +14,7 @@ TO_PORT = [
 
 
 def shares(rules, name):
-    return {side: entry["value"] for side, entry in rules[name].items()}
+    return {side: entry["value"] for side, entry in rules[name].items() if side != "meetings"}
 
 
 def test_means_and_shares_by_hand():
@@ -22,11 +22,11 @@ def test_means_and_shares_by_hand():
     assert rules["score"] == "v1"
     assert rules["encounters"] == 10
     assert rules["ambiguous"]["value"] == 0.0
-    assert shares(rules, "head_on") == {
-        "port_to_port": pytest.approx(2 / 3, abs=1e-4),
-        "contact": 0.0,
-    }
-    assert shares(rules, "give_way") == {"astern": 0.5, "ahead": 0.0, "contact": 0.5}
+    thirds = {"port_to_port": pytest.approx(2 / 3, abs=1e-4), "contact": 0.0, "not_passed": 0.0}
+    thirds["starboard_to_starboard"] = pytest.approx(1 / 3, abs=1e-4)
+    assert (rules["head_on"]["meetings"], shares(rules, "head_on")) == (6, thirds)
+    halves = {"astern": 0.5, "ahead": 0.0, "not_passed": 0.0, "contact": 0.5}
+    assert (rules["give_way"]["meetings"], shares(rules, "give_way")) == (2, halves)
     give_way, stand_on = rules["classes"]["GW"], rules["classes"]["SO"]
     assert (give_way["encounters"], stand_on["encounters"]) == (2, 2)
     assert give_way["R15"]["value"] == pytest.approx(0.8287 / 2, abs=1e-4)

@@ -24,7 +24,7 @@ def vessels(*rows, worlds):
     columns = dict(zip(COLUMNS, table, strict=True))
     columns["world"] = columns["world"].long()
     nobody = NOBODY | {"world": torch.zeros(0, dtype=torch.int64)}
-    return Measures(worlds, columns, nobody, HULL_RADIUS, 0.5)
+    return Measures(worlds, columns, nobody, nobody, HULL_RADIUS, 0.5)
 
 
 FAR = math.inf

@@ -20,8 +20,9 @@ NEAR = (
     *("gap 5% (m)", "gap 50% (m)", "first action (s)"),
 )
 PASSING = (
-    *("policy", "encounters", "ambiguous", "head-on port to port", "contact"),
-    *("give-way astern", "ahead", "contact"),
+    *("policy", "head-on meetings", "port to port", "starboard to starboard"),
+    *("not passed", "contact"),
+    *("give-way meetings", "astern", "ahead", "not passed", "contact", "ambiguous encounters"),
 )
 PAIRED = (
     *("", "policy", "only it succeeds", "only the first", "McNemar's p"),
@@ -115,9 +116,11 @@ def passing(policies: Sequence[Evaluated]) -> str:
     for evaluated in policies:
         assert isinstance(evaluated.results, ScenarioResults)
         score = evaluated.results.rules
-        shares = [score["ambiguous"], *score["head_on"].values(), *score["give_way"].values()]
-        cells = [estimate(share, 2) for share in shares]
-        rows.append((evaluated.name, str(score["encounters"]), *cells))
+        cells = [evaluated.name]
+        for sides in (score["head_on"], score["give_way"]):
+            meetings, *shares = sides.values()
+            cells += [str(meetings), *(estimate(share, 2) for share in shares)]
+        rows.append((*cells, estimate(score["ambiguous"], 2)))
     return table(PASSING, rows)
 
 
