@@ -17,9 +17,8 @@ from marinenav_env.config import EnvConfig, EpisodeConfig, ScenarioConfig, Vesse
 from marinenav_env.envs.state import NEAREST_OBJECTS
 from marinenav_env.episodes.checks import Check, Entry
 from marinenav_env.episodes.format import Episode
-from marinenav_env.episodes.schema import ENV, PERCEPTION, vessel_keys
+from marinenav_env.episodes.schema import ENV, FURTHER, PERCEPTION, vessel_keys
 from marinenav_env.fields import ConfigError, build
-from marinenav_env.vessels import VesselConfig
 
 NOT_IN_A_REPLAY = (
     *("scenario.start_margin", "scenario.buoy_margin", "scenario.placement_tries"),
@@ -161,8 +160,8 @@ def sections_of(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what ``env`` and ``robots`` say of the configuration, for R equal robots."""
     env = {"seed": seed, "is_eval_env": True, "num_robots": robots, **UNUSED}
-    keys = vessel_keys(config.vessel.name != VesselConfig.name)
-    vessels = robots_section(config, keys, robots, {})
+    own, implied = (robots_section(of, FURTHER, robots, {}) for of in (config, EnvConfig()))
+    vessels = robots_section(config, vessel_keys(own != implied), robots, {})
     perception = robots_section(config, PERCEPTION, robots, {"max_obj_num": NEAREST_OBJECTS})
     return env_section(config, ENV, env), {**vessels, "perception": perception}
 

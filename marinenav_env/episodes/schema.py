@@ -103,7 +103,7 @@ FURTHER = {
     },
     "transportTerm": of_robots(FLAG, "vessel.transport_term"),
 }
-"""What files of another vessel than the WAM-V 16 hold too; the published format has no others."""
+"""What files hold too of a vessel that differs in any of it from the published one."""
 
 MISSIONS = {
     "start": of_robots(FINITE, "", 2),

@@ -95,18 +95,23 @@ def test_bad_input(tmp_path, refused):
         refused(program.main, recording(checkpoint, output, *options), message, status=2)
 
 
-@pytest.mark.parametrize(
-    ("env", "name"),
-    [
-        ({"vessel": {"max_thrust_rate": 500.0}}, "env.vessel.max_thrust_rate is 500.0"),
-        ({"wind": {"speed": [3.0, 4.0]}}, "env.wind.speed is (3.0, 4.0)"),
-    ],
-)
-def test_files_that_would_not_replay_are_refused(tmp_path, refused, env, name):
+def test_files_that_would_not_replay_are_refused(tmp_path, refused):
+    env = {"wind": {"speed": [3.0, 4.0]}}
     checkpoint, output = save_policy(tmp_path / "policy.pt", "AC-IQN", env=env), tmp_path / "x.json"
-    message = f"{name}: the episode format has no place for it"
+    message = "env.wind.speed is (3.0, 4.0): the episode format has no place for it"
     refused(program.main, recording(checkpoint, output), message)
     assert not output.exists()
+
+
+def test_a_boat_of_one_s_own_is_recorded_and_replays(tmp_path):
+    boat = "{length: 3.5, mass: 180, transport_term: true, max_thrust_rate: 240}"
+    checkpoint, output = save_policy(tmp_path / "policy.pt", "AC-IQN"), tmp_path / "own.json"
+    command = recording(checkpoint, output, f"env.vessel={boat}", "--no-noise")
+    assert program.main(command) == 0
+    robots = read_episode(output).robots
+    assert robots["vessel"] == ["wamv16"] * len(robots["vessel"])
+    assert (robots["maxThrustRate"][0], robots["transportTerm"][0]) == (240.0, True)
+    assert program.main(["replay", str(output)]) == 0
 
 
 def test_zones_that_only_the_reward_knows_are_recorded_as_published(tmp_path, capsys, refused):

@@ -18,6 +18,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.envs.state import STAGE_FIELDS
+from marinenav_env.episodes.config import config_of
 from marinenav_env.episodes.format import read_episode, write_episode
 from marinenav_env.episodes.record import episodes_of, record_episodes
 from marinenav_env.episodes.replay import check
@@ -160,7 +161,6 @@ def test_of_stacked_frames_the_newest_is_recorded():
 
 
 LACKING = {
-    "thrust rate": ("vessel", "max_thrust_rate", 800.0, 1000.0),
     "margin": ("colregs", "margin", 1.5, 1.0),
     "zone": ("colregs", "head_on_x_max", 15.0, 17.0),
 }
@@ -207,6 +207,29 @@ def test_parameters_that_files_hold_or_a_replay_does_not_need_may_differ(tmp_pat
         path = tmp_path / episode.name
         write_episode(episode, path)
         assert check(read_episode(path), torch.float64, "cpu").within()
+
+
+OWN_BOATS = {
+    "thrust rate": {"max_thrust_rate": 240.0},
+    "transport term": {"mass": 180.0, "transport_term": True},
+    "centre of gravity": {"x_g": 0.2, "x_uuu": -3.0},
+    "cross-flow": {"cross_flow": 20.0, "thruster_spread": 0.7},
+    "part of another": {"name": "otter", "mass": 90.0},
+}
+
+
+@pytest.mark.parametrize("values", OWN_BOATS.values(), ids=OWN_BOATS)
+def test_a_vessel_given_by_values_is_in_the_file(values, tmp_path):
+    config = build(EnvConfig, {"vessel": values, "episode": {"max_steps": 20}})
+    config = replace(config, perception=config.perception.noiseless())
+    env = MarineNavEnv(1, config=config, dtype=torch.float64)
+    (episode,) = record_episodes(env, steer, seed=0)
+    write_episode(episode, tmp_path / "own.json")
+    read = read_episode(tmp_path / "own.json")
+    assert config_of(read).vessel == config.vessel
+    found = check(read, torch.float64, "cpu")
+    assert found.within()
+    assert found.steps == 20
 
 
 def test_a_world_without_a_robot_is_named():
