@@ -48,6 +48,7 @@ class Tracks:
         waves: [W, 2], significant height along the direction in which they run (m); None likewise.
         losses: [W, R, 2], when a thruster is lost (s), and -1 for the port one, 1 for the starboard
             one, 0 for none; None if unknown.
+        own: [W, R] bool, robots that are judged, whose ends are their world's; None for all.
     """
 
     fields: tuple[str, ...]
@@ -66,6 +67,7 @@ class Tracks:
     wind: Tensor | None = None
     waves: Tensor | None = None
     losses: Tensor | None = None
+    own: Tensor | None = None
 
     def field(self, name: str) -> Tensor:
         """View [N+1, W, R] of a column of `robot`."""
@@ -117,7 +119,7 @@ class Tracks:
         if self.observation is not None:
             chosen = (part[:, index] for part in self.observation)
             parts["observation"] = tuple_like(self.observation, chosen)
-        for name in DISTURBANCES:
+        for name in (*DISTURBANCES, "own"):
             part = getattr(self, name)
             parts[name] = part if part is None else part[index]
         return replace(self, buoys=self.buoys[index], vortices=self.vortices[index], **parts)
@@ -132,6 +134,7 @@ def record_tracks(
     reset: bool = True,
     observations: bool = False,
     look_interval: int | None = None,
+    own: Tensor | None = None,
 ) -> Tracks:
     """Let a policy steer one episode in every world, and keep what happens.
 
@@ -146,6 +149,8 @@ def record_tracks(
         observations: keep the observations too.
         look_interval: decisions between two looks whether all worlds are over, which then ends the
             recording, before a last look whether states are finite; None never looks.
+        own: [W, R] bool, robots that are judged: a world is over when they have ended; None for
+            all robots.
 
     Returns:
         The tracks of N decisions, or fewer if a look found all worlds over.
@@ -161,9 +166,11 @@ def record_tracks(
     tracks = _allocate(env, decisions, observations)
     _write_row(tracks, 0, env, now.obs)
     for decision in range(decisions):
-        if look_interval and decision % look_interval == 0 and not env.alive.any():
-            tracks = _first(tracks, decision)
-            break
+        if look_interval and decision % look_interval == 0:
+            judged = env.alive if own is None else env.alive & own
+            if not judged.any():
+                tracks = _first(tracks, decision)
+                break
         action = policy(now.obs)
         if action.shape != tracks.action.shape[1:]:
             raise ValueError(
@@ -177,7 +184,7 @@ def record_tracks(
         _write_row(tracks, decision + 1, env, now.obs)
     if look_interval:
         env.check_finite()
-    return tracks
+    return tracks if own is None else _ended_with(tracks, own)
 
 
 def _allocate(env: MarineNavEnv, decisions: int, observations: bool) -> Tracks:
@@ -246,6 +253,24 @@ def _first(tracks: Tracks, decisions: int) -> Tracks:
         first = (part[: decisions + 1] for part in tracks.observation)
         parts["observation"] = tuple_like(tracks.observation, first)
     return replace(tracks, robot=tracks.robot[: decisions + 1], **parts)
+
+
+def _ended_with(tracks: Tracks, own: Tensor) -> Tracks:
+    """Return tracks whose worlds end in the last decision of one of the robots ``own`` [W, R]."""
+    length = (tracks.acted & own).any(-1).sum(0)
+    steps = torch.arange(len(tracks.robot), device=own.device)
+    rows = torch.minimum(steps.unsqueeze(1), length), torch.arange(len(own), device=own.device)
+    during = (steps[:-1, None] < length).unsqueeze(-1)
+    stopped = (steps[1:, None] == length).unsqueeze(-1) & tracks.acted & ~tracks.terminated
+    parts: dict[str, Any] = {
+        name: getattr(tracks, name) & during for name in ("acted", "terminated", "truncated")
+    }
+    parts["truncated"] |= stopped
+    if tracks.observation is not None:
+        seen = (part[rows] for part in tracks.observation)
+        parts["observation"] = tuple_like(tracks.observation, seen)
+    reward = tracks.reward.where(during, 0.0)
+    return replace(tracks, own=own, robot=tracks.robot[rows], reward=reward, **parts)
 
 
 def place_worlds(

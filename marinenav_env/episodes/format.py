@@ -29,6 +29,8 @@ from marinenav_env.episodes.schema import (
     SELF_FEATURES,
     VESSELS,
     VORTICES,
+    check_steer,
+    steer_keys,
     vessel_keys,
 )
 from marinenav_env.fields import ConfigError
@@ -174,8 +176,9 @@ def checked_episode(data: Any, source: str, name: str = "") -> Episode:
     for key, table, length in (("cores", VORTICES, "C"), ("obstacles", BUOYS, "B")):
         check.section(f"env.{key}", env[key], table, {length: None})
     lengths = {"R": env["num_robots"]}
-    keys = vessel_keys("vessel" in robots) | MISSIONS
+    keys = vessel_keys("vessel" in robots) | MISSIONS | steer_keys(robots)
     check.section("robots", robots, keys, lengths, ("perception", *HISTORIES))
+    check_steer(check, robots)
     check.section("robots.perception", robots["perception"], PERCEPTION, lengths)
     check.histories(robots, env["num_robots"])
     check.vessels(robots)

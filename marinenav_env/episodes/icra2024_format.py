@@ -24,7 +24,15 @@ from marinenav_env.episodes.checks import (
     Entry,
     number,
 )
-from marinenav_env.episodes.schema import BUOYS, MAP, VORTICES, of_env, of_robots
+from marinenav_env.episodes.schema import (
+    BUOYS,
+    MAP,
+    VORTICES,
+    check_steer,
+    of_env,
+    of_robots,
+    steer_keys,
+)
 
 TRAJECTORY = ("x", "y", "heading", "speed", "vx", "vy")
 """The simulator's names of a row's columns [m, m, rad, m/s, m/s, m/s]."""
@@ -96,7 +104,9 @@ def check_icra2024(check: Check, data: Mapping[str, Any]) -> None:
         check.section(f"env.{key}", env[key], table, {length: None})
     check.values("robots.start", robots.get("start"), ANYTHING, None)
     lengths = {"R": len(robots["start"])}
-    check.section("robots", robots, ROBOTS, lengths, ("perception", *HISTORIES))
+    keys = ROBOTS | steer_keys(robots)
+    check.section("robots", robots, keys, lengths, ("perception", *HISTORIES))
+    check_steer(check, robots)
     check.section("robots.perception", robots["perception"], PERCEPTION, lengths)
     for key in HISTORIES:
         check.values(f"robots.{key}", robots[key], ANYTHING, lengths["R"])

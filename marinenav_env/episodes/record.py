@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,8 @@ from marinenav_env.episodes.config import check_recordable, sections_of
 from marinenav_env.episodes.ends import Ends
 from marinenav_env.episodes.format import START_COLUMNS, Episode
 from marinenav_env.episodes.icra2024 import check_icra2024_recordable, icra2024_data
-from marinenav_env.episodes.schema import MISSIONS
-from marinenav_env.episodes.tracks import STATE_FIELDS, reach_goal
+from marinenav_env.episodes.schema import MISSIONS, POLICY
+from marinenav_env.episodes.tracks import STATE_FIELDS, own_of, reach_goal
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import Policy, Tracks, record_tracks
 
@@ -32,6 +33,7 @@ def record_episodes(
     *,
     seed: int,
     placed: bool = False,
+    steer: Sequence[Sequence[str]] | None = None,
 ) -> list[Episode]:
     """Record episodes whose files replay here and in the published simulator.
 
@@ -41,6 +43,8 @@ def record_episodes(
         act: the policy: observations [W, R] float32 in, actions [W, R, 2] or [W, R] (int64) out.
         seed: of the environment, for the files.
         placed: whether the worlds stand ready; else they are reset first.
+        steer: [W][R] names of what steers the robots, ``policy`` those that are judged: a world's
+            episode ends with the last of these. None: all are.
 
     Returns:
         One episode per world.
@@ -64,7 +68,13 @@ def record_episodes(
 
     limit = env.config.episode.max_steps
     tracks = record_tracks(
-        env, usable, limit, reset=not placed, observations=True, look_interval=LOOK_INTERVAL
+        env,
+        usable,
+        limit,
+        reset=not placed,
+        observations=True,
+        look_interval=LOOK_INTERVAL,
+        own=None if steer is None else own_of(steer).to(env.device),
     )
     for world, found in enumerate(tracks.placed.any(-1).tolist()):
         if not found:
@@ -74,7 +84,7 @@ def record_episodes(
                 " a shorter min_distance_m, a larger map or more scenario.placement_tries"
             )
     tracks = replace(tracks, observation=_newest(tracks.observation, env.stack_k))
-    return episodes_of(tracks, env.config, seed)
+    return episodes_of(tracks, env.config, seed, steer)
 
 
 def _newest(seen: Any, frames: int) -> Any:
@@ -82,13 +92,19 @@ def _newest(seen: Any, frames: int) -> Any:
     return tuple_like(seen, (part[:, :, :, : part.shape[3] // frames] for part in seen))
 
 
-def episodes_of(tracks: Tracks, config: EnvConfig | Icra2024Config, seed: int) -> list[Episode]:
+def episodes_of(
+    tracks: Tracks,
+    config: EnvConfig | Icra2024Config,
+    seed: int,
+    steer: Sequence[Sequence[str]] | None = None,
+) -> list[Episode]:
     """Return the episode of every world.
 
     Args:
         tracks: in float64 and with observations of one frame; with a robot in every world.
         config: of their environment.
         seed: for the files.
+        steer: as `record_episodes` takes it; a file of the policy's own robots alone leaves it out.
     """
     assert tracks.observation is not None
     parts = {name: getattr(tracks, name) for name in ("robot", "acted", "action", "reward")}
@@ -116,6 +132,9 @@ def episodes_of(tracks: Tracks, config: EnvConfig | Icra2024Config, seed: int) -
             data = icra2024_data(config, seed, objects, rows)
         else:
             data = _data(config, seed, objects, rows)
+        steered = list(steer[world][:robots]) if steer else []
+        if {*steered} - {POLICY}:
+            data["robots"]["steer"] = steered
         episodes.append(Episode(data, f"world_{world}.json"))
     return episodes
 

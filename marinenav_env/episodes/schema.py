@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from marinenav_env.episodes.checks import (
     ANGLE,
@@ -17,6 +19,7 @@ from marinenav_env.episodes.checks import (
     THRUST_CHANGES,
     TURN,
     WHOLE,
+    Check,
     Entry,
     Rule,
 )
@@ -105,6 +108,12 @@ FURTHER = {
 }
 """What files hold too of a vessel that differs in any of it from the published one."""
 
+POLICY = "policy"
+"""What steers the robots that are judged, by its name in files."""
+NAME = Rule("give the name of what steers it", lambda value: isinstance(value, str) and value != "")
+STEER = {"steer": of_robots(NAME)}
+"""What files hold too where other controllers steer some of the robots."""
+
 MISSIONS = {
     "start": of_robots(FINITE, "", 2),
     "goal": of_robots(FINITE, "", 2),
@@ -141,6 +150,22 @@ RECORDED = {
     "energy": Entry(FINITE, ("T", "R")),  # [N s]
 }
 """All of the section but ``obs``, which comes last: an observation of each robot, or null."""
+
+
+def steer_keys(robots: Mapping[str, Any]) -> dict[str, Entry]:
+    """Return the key that says what steers whom, if a file's section ``robots`` has it."""
+    return STEER if "steer" in robots else {}
+
+
+def check_steer(check: Check, robots: Mapping[str, Any]) -> None:
+    """Check that a policy steers a robot, where a file says what steers them.
+
+    Raises:
+        ConfigError: none is steered by it.
+    """
+    steer = robots.get("steer", [POLICY])
+    if POLICY not in steer:
+        check.fail("robots.steer", steer, f"give {POLICY!r} at least once")
 
 
 def vessel_keys(further: bool) -> dict[str, Entry]:

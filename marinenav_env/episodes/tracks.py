@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.state import ROBOT_FIELDS
 from marinenav_env.episodes.format import TRAJECTORY_COLUMNS, Episode
 from marinenav_env.episodes.icra2024_format import TRAJECTORY
-from marinenav_env.episodes.schema import OBJECT_FEATURES, SELF_FEATURES
+from marinenav_env.episodes.schema import OBJECT_FEATURES, POLICY, SELF_FEATURES
 from marinenav_env.tracks import Tracks
 
 CONTACT_TOLERANCE_M = 1e-6
@@ -69,7 +70,13 @@ def tracks_of(episode: Episode) -> Tracks:
         decision_time=robots["dt"][0] * robots["N"][0],
         hull_radius=robots["r"][0],
         observation=seen,
+        own=own_of([robots["steer"]]) if "steer" in robots else None,
     )
+
+
+def own_of(steer: Sequence[Sequence[str]]) -> Tensor:
+    """Return the robots that are judged [W, R] bool, from what steers them [W][R]."""
+    return torch.tensor([[name == POLICY for name in row] for row in steer])
 
 
 def _of_one_world(rows: np.ndarray) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from marinenav_env.envs.make import VESSEL_TASKS
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import task_of_episode
-from marinenav_env.episodes.tracks import tracks_of
+from marinenav_env.episodes.tracks import own_of, tracks_of
 from marinenav_env.render.figures import plot_scene, plot_scenes, save_figure
 from marinenav_env.render.geometry import Scene, scenes_of
 from marinenav_env.render.video import save_video
@@ -104,6 +104,7 @@ def scenes_of_policy(options: argparse.Namespace) -> tuple[list[Scene], list[str
         options.limit,
         reset=not worlds.placed,
         look_interval=LOOK_INTERVAL,
+        own=own_of(worlds.steer),
     )
     return scenes_of(tracks, worlds.env.config), worlds.labels
 

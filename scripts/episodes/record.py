@@ -17,6 +17,7 @@ from marinenav_env.config import EnvConfig
 from marinenav_env.episodes.config import check_recordable
 from marinenav_env.episodes.format import Episode, write_episode
 from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.schema import POLICY
 from marinenav_env.faults import SensorFaultConfig
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, groups_in
 from train_RL_agents.commands.parser import tells
@@ -35,7 +36,8 @@ OPTIONS_BEFORE = {"vortices": ("--cores",)}
 RECORD = f"""Record episodes that a policy steers, as files of the published format.
 
 Episode I of a seed has the same scenario whatever the number of episodes of one stage. Robots that
-collided or arrived leave, the others continue. {SETTINGS_HELP}
+collided or arrived leave, the others continue; an episode is over when those of the policy have
+ended. {SETTINGS_HELP}
 The format has no place for disturbances. Exit status: 0, 1 if the policy, the scenario or the
 output is of no use, 2 for a wrong option.
 """
@@ -148,7 +150,9 @@ def record(options: argparse.Namespace) -> int:
             f"--output {str(options.output)!r} is one file for {count} episodes: give a folder"
         )
     torch.manual_seed(options.seed)
-    episodes = record_episodes(worlds.env, worlds.act, seed=options.seed, placed=worlds.placed)
+    episodes = record_episodes(
+        worlds.env, worlds.act, seed=options.seed, placed=worlds.placed, steer=worlds.steer
+    )
     paths = write(episodes, options.output, options.seed)
     several = len(set(worlds.labels)) > 1 or options.scenario
     for episode, path, label in zip(episodes, paths, worlds.labels, strict=True):
@@ -216,9 +220,14 @@ def write(episodes: Sequence[Episode], output: Path, seed: int) -> list[Path]:
 
 
 def summary(episode: Episode) -> str:
-    """Return in words how a recorded episode went."""
+    """Return in words how a recorded episode went for the vessels that the policy steered."""
     infos = episode.data["recorded"]["infos"]
-    ends = Counter(infos[length - 1][robot] for robot, length in enumerate(episode.lengths))
+    steer = episode.robots.get("steer", [POLICY] * len(episode.lengths))
+    ends = Counter(
+        infos[length - 1][robot]
+        for robot, length in enumerate(episode.lengths)
+        if steer[robot] == POLICY
+    )
     return f"{episode.decisions} decisions; " + ", ".join(
         f"{count} x {end}" for end, count in sorted(ends.items())
     )

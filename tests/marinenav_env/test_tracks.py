@@ -145,6 +145,27 @@ def test_some_worlds(device):
     assert torch.equal(tracks.worlds(tracks.success).robot, tracks.robot[:, 1:2])
 
 
+def test_a_world_ends_with_the_last_of_those_that_are_judged(device):
+    """World 0: both at once. World 1: robot 1 first. World 2: robot 1 not at all."""
+    env = placed(device)
+    env.state.robot_field("x")[1, 2] += 500.0
+    env.state.robot_field("vx_water")[1, 2] = 1.0
+    own = torch.tensor([[True, True, False], [False, True, False], [True, False, False]])
+    own = own.to(device)
+    tracks = record_tracks(env, still, 3, reset=False, observations=True, own=own)
+    assert tracks.own.tolist() == own.tolist()
+    assert tracks.length.tolist() == [1, 1, 1]
+    assert tracks.present[:, 2, 1].tolist() == [True, True, False, False]
+    assert tracks.truncated[:, 2, 1].tolist() == [True, False, False]
+    assert tracks.reached[:, :2].tolist() == [[False, False], [True, True], [True, False]]
+    x = tracks.field("x")[:, 2, 1].tolist()
+    assert x[0] < x[1] == x[2] == x[3]
+    assert same_bits(tracks.observation.ego[1, 2], tracks.observation.ego[3, 2])
+    assert tracks.worlds([2, 0]).own.tolist() == own[[2, 0]].tolist()
+    looked = record_tracks(placed(device), still, 3, reset=False, look_interval=1, own=own)
+    assert len(looked.acted) == 1
+
+
 def test_what_cannot_be_recorded_is_named():
     env = placed("cpu")
     with pytest.raises(ValueError, match="decisions is 0: give 1 or more"):

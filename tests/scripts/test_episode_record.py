@@ -1,6 +1,7 @@
 """Recorded episodes of a policy replay, with and without noise, for both kinds of actions."""
 
 import argparse
+import json
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from marinenav_env.envs.icra2024 import Icra2024Config
 from marinenav_env.envs.ranging import BeamConfig, BeamsConfig
 from marinenav_env.episodes.format import read_episode
 from scripts import episode as program
+from scripts.episodes import plot
 from scripts.episodes.record import adapted
 from tests.train_RL_agents.policy_samples import save_policy
 
@@ -146,6 +148,47 @@ def test_several_stages_and_scenarios(tmp_path, capsys):
     np.testing.assert_allclose(other[:, 1], 0.0, atol=1e-9)
     np.testing.assert_allclose(np.diff(other[:, 0]), -1.25, atol=1e-9)
     assert program.main(["replay", *map(str, files), str(tmp_path / "ho.json")]) == 0
+
+
+ASTRAY = """
+name: astray
+vessels:
+  - {start: [0, 0], goal: [20, 0], speed: 2.5}
+  - {start: [60, 0], goal: [60, 60], speed: 2.5, steer: straight}
+"""
+
+
+def test_an_episode_ends_with_the_vessels_of_the_policy(tmp_path, capsys, monkeypatch):
+    """The scripted vessel leaves its goal aside, and would sail to the limit."""
+    scenario, file = tmp_path / "astray.yaml", tmp_path / "astray.json"
+    scenario.write_text(ASTRAY)
+    worlds = ["--checkpoint", "baseline:goal-straight", "--scenario", str(scenario)]
+    assert program.main(["record", *worlds, "--output", str(file)]) == 0
+    assert capsys.readouterr().out.endswith(" decisions; 1 x reach goal\n")
+    episode = read_episode(file)
+    assert episode.robots["steer"] == ["policy", "straight"]
+    assert episode.lengths[0] == episode.lengths[1] < 40
+    assert episode.recorded["infos"][-1] == ["reach goal", "normal"]
+    assert program.main(["replay", str(file)]) == 0
+    capsys.readouterr()
+    assert program.main(["score", str(file)]) == 0
+    safety = json.loads(capsys.readouterr().out)["safety"]
+    assert (safety["vessel_episodes"], safety["robot_success"]["value"]) == (1, 1.0)
+    drawn = []
+    monkeypatch.setattr(plot, "plot_scene", lambda scene, _: drawn.append(scene))
+    monkeypatch.setattr(plot, "save_figure", lambda *_: None)
+    assert program.main(["plot", *worlds, "--output", str(tmp_path / "x.png")]) == 0
+    assert [len(path) for path in drawn[0].paths] == [episode.decisions + 1] * 2
+
+
+def test_what_steers_the_traffic_is_in_the_file(tmp_path):
+    other = save_policy(tmp_path / "other.pt", "SAC")
+    for traffic, name in (("orca", "orca"), (other, f"policy {other}")):
+        command = ["--stage", "3,0,0,30", "--traffic", str(traffic)]
+        assert record("baseline:goal-straight", tmp_path / "x.json", *command) == 0
+        assert set(read_episode(tmp_path / "x.json").robots["steer"]) == {"policy", name}
+    assert record("baseline:goal-straight", tmp_path / "x.json") == 0
+    assert "steer" not in read_episode(tmp_path / "x.json").robots
 
 
 def test_worlds_that_files_do_not_hold(tmp_path, refused):

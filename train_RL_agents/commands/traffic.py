@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from marinenav_env.episodes.schema import POLICY
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import with_true_hulls, with_world_options
 from train_RL_agents.config.build import spec_of
@@ -29,6 +30,12 @@ def check_traffic_option(parser: argparse.ArgumentParser, given: argparse.Namesp
     """Refuse ``--traffic`` beside ``--scenario``; a wrong command line ends the program."""
     if given.traffic and given.scenario:
         parser.error("--traffic goes with stages: a scenario says itself what steers its vessels")
+
+
+def traffic_name(arguments: argparse.Namespace) -> str:
+    """Return what steers the traffic as episode files say it: a controller, or which policy."""
+    name = arguments.traffic
+    return name if name in CONTROLLERS else f"{POLICY} {name}"
 
 
 def traffic_for(arguments: argparse.Namespace, agent: Actor, config: TrainConfig) -> Policy:

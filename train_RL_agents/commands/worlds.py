@@ -13,14 +13,15 @@ import torch
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.episodes.schema import POLICY
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import read_shield, with_true_hulls, with_world_options
-from train_RL_agents.commands.traffic import traffic_for
+from train_RL_agents.commands.traffic import traffic_for, traffic_name
 from train_RL_agents.commands.vessel_notes import tell_of_vessel
 from train_RL_agents.evaluation.baselines.registry import check_hull
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
-from train_RL_agents.evaluation.scenarios.worlds import ScenarioWorlds, grouped, make_worlds
+from train_RL_agents.evaluation.scenarios.worlds import grouped, make_worlds
 from train_RL_agents.evaluation.steering import Policy, traffic_in
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import ShieldedPolicy, settings_in, shield_agent
@@ -33,6 +34,7 @@ class SteeredWorlds(NamedTuple):
         env: W worlds; those of stages still await their reset.
         act: steers all vessels.
         labels: [W] of each world's stage or scenario.
+        steer: [W][R] names of what steers each vessel, `POLICY` for those that are judged.
         placed: whether they stand ready.
         guarded: the policy with its shield, if it has one.
     """
@@ -40,6 +42,7 @@ class SteeredWorlds(NamedTuple):
     env: MarineNavEnv
     act: Policy
     labels: list[str]
+    steer: list[list[str]]
     placed: bool
     guarded: ShieldedPolicy | None
 
@@ -95,7 +98,7 @@ def worlds_of(
         "stack_k": config.stack_k,
     }
     if arguments.scenario:
-        env, others = _of_scenarios(arguments, env_config, options)
+        env, others, steer = _of_scenarios(arguments, env_config, options)
         names = [stage.label for stage in env.stages]
     else:
         given = config.evaluation.stages if arguments.stage else config.evaluation.stages[-1:]
@@ -104,8 +107,11 @@ def worlds_of(
         index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)
         env, others = kind(len(index), stages=stages, config=env_config, **options), []
         env.set_stage(index)
+        steer = [[POLICY] * env.robots for _ in index]
         if arguments.traffic:
             others = traffic_in(env, traffic_for(arguments, agent, config))
+            name = traffic_name(arguments)
+            steer = [[name if other else POLICY for other in row] for row in others[0][0].tolist()]
         names = kind.labels_of(stages)
     labels = [name for name in names for _ in range(arguments.episodes)]
     guarded = None
@@ -118,12 +124,13 @@ def worlds_of(
     def act(seen: Any) -> torch.Tensor:
         return steered(guarded or agent.act, others, seen, env.alive)
 
-    return SteeredWorlds(env, act, labels, placed=bool(arguments.scenario), guarded=guarded)
+    return SteeredWorlds(env, act, labels, steer, bool(arguments.scenario), guarded)
 
 
 def _of_scenarios(
     arguments: argparse.Namespace, config: EnvConfig, options: dict
-) -> ScenarioWorlds:
+) -> tuple[MarineNavEnv, list[tuple[torch.Tensor, Policy]], list[list[str]]]:
+    """Return the worlds of scenarios, robots and what steers them, and the names of it [W][R]."""
     scenarios = find_scenarios(arguments.scenario)
     groups = grouped(scenarios, lambda scenario: scenario.env_config(config))
     if len(groups) > 1:
@@ -134,7 +141,10 @@ def _of_scenarios(
             f"scenario is {arguments.scenario!r}, in which disturbances differ: {remedy}"
         )
     index = torch.arange(len(scenarios)).repeat_interleave(arguments.episodes)
-    return make_worlds(scenarios, index, next(iter(groups)), **options)
+    env, others = make_worlds(scenarios, index, next(iter(groups)), **options)
+    named = [[vessel.steer for vessel in scenario.vessels] for scenario in scenarios]
+    full = [row + [POLICY] * (env.robots - len(row)) for row in named]
+    return env, others, [full[scenario] for scenario in index.tolist()]
 
 
 def long_episodes(config: Any, limit: int) -> Any:

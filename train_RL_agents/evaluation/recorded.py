@@ -16,9 +16,9 @@ from train_RL_agents.evaluation.safety import safety
 
 
 def measure_tracks(tracks: Tracks) -> Measures:
-    """Return what happened in recorded episodes; an energy that was not recorded is 0."""
+    """Return what happened to the robots that are judged; an energy not recorded is 0."""
     worlds = torch.arange(len(tracks.buoys), device=tracks.robot.device)
-    return measure(
+    measures = measure(
         [(worlds, motion_of_tracks(tracks))],
         tracks.buoys.permute(2, 1, 0),
         hull_radius=tracks.hull_radius,
@@ -27,6 +27,7 @@ def measure_tracks(tracks: Tracks) -> Measures:
         collided=tracks.collided.T,
         energy=(tracks.field("step_energy")[1:] * tracks.acted).sum(0).T,
     )
+    return measures if tracks.own is None else measures.of_robots(tracks.own.T.cpu())
 
 
 def score_recorded(recorded: Sequence[Tracks]) -> dict[str, Any]:

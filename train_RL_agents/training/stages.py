@@ -7,11 +7,11 @@ from pathlib import Path
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.scenes import AnyStage, SceneStage
+from marinenav_env.episodes.schema import POLICY
 from marinenav_env.fields import ConfigError
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.scenes import scene_of
-from train_RL_agents.evaluation.scenarios.schema import POLICY
 
 
 def training_stages(config: TrainConfig) -> tuple[AnyStage, ...]:

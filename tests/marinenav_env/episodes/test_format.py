@@ -15,6 +15,7 @@ from marinenav_env.episodes.format import (
     read_episode,
     write_episode,
 )
+from marinenav_env.episodes.tracks import tracks_of
 from tests.marinenav_env.rollouts import EPISODES, FILES
 
 SMALL = EPISODES / "calm_policy_3r.json"
@@ -61,6 +62,21 @@ def test_a_scenario_without_actions_or_recording_is_an_episode(small):
     data["robots"]["trajectory"] = [states[:1] for states in small["robots"]["trajectory"]]
     episode = checked_episode(data, "scenario")
     assert (episode.decisions, episode.continuous, episode.recorded) == (0, None, None)
+
+
+def test_a_file_may_say_what_steers_whom(small):
+    data = copy.deepcopy(small)
+    assert tracks_of(checked_episode(data, "episode")).own is None
+    data["robots"]["steer"] = ["policy", "straight", "policy"]
+    assert tracks_of(checked_episode(data, "episode")).own.tolist() == [[True, False, True]]
+    for wrong, message in (
+        (["policy", "", "policy"], r"robots.steer\[1\] is '': give the name of what steers"),
+        (["policy"], r"robots.steer \(length 1\) .* give 3 entries"),
+        (["orca"] * 3, r"robots.steer is \['orca', 'orca', 'orca'\]: give 'policy' at least once"),
+    ):
+        data["robots"]["steer"] = wrong
+        with pytest.raises(ValueError, match=message):
+            checked_episode(data, "episode")
 
 
 def test_observation_history_is_kept(small):

@@ -8,12 +8,12 @@ import math
 from dataclasses import dataclass
 
 from marinenav_env.config import EnvConfig, PerceptionConfig
+from marinenav_env.episodes.schema import POLICY
 from marinenav_env.faults import ThrusterConfig, VariationConfig
 from marinenav_env.fields import ConfigError, Settings, setting
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
 FILE = "scenario file"
-POLICY = "policy"
 
 
 @dataclass(frozen=True)

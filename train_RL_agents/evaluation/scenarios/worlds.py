@@ -10,10 +10,11 @@ from torch import Tensor
 
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.marine import MarineNavEnv
+from marinenav_env.episodes.schema import POLICY
 from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
 from train_RL_agents.evaluation.scenarios.scenes import place_scenarios, stages_of
-from train_RL_agents.evaluation.scenarios.schema import POLICY, Scenario
+from train_RL_agents.evaluation.scenarios.schema import Scenario
 from train_RL_agents.evaluation.steering import CONTROLLERS, Policy, controller, unable
 
 
