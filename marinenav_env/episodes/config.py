@@ -83,10 +83,12 @@ def check_replayed(config: VesselTaskConfig, read: VesselTaskConfig, remedy: str
         f" env.{key}={json.dumps(value, separators=(',', ':'))}"
         for key, value in zip(differ, taken, strict=True)
     )
-    remedy = remedy or f"set{''.join(settings)}"
+    other = f", or {remedy or 'set' + ''.join(settings)} for the recording"
+    if any(key.startswith("vessel.") for key in differ):
+        other = ""  # it would be of another vessel
     raise ConfigError(
         f"{are}: the episode format has no place for it and a replay would take "
-        f"{', '.join(map(repr, taken))}; {remedy} for the recording"
+        f"{', '.join(map(repr, taken))}; record into NAME.npz, which holds any episode{other}"
     )
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -146,8 +147,21 @@ def write_episode(episode: Episode, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     checked_episode(episode.data, f"episode for {str(path)!r}")
     content = json.dumps(episode.data, allow_nan=False).encode()
+    put_in_place(path, lambda file: file.write(content))
+
+
+def put_in_place(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file of episodes in one atomic step.
+
+    Args:
+        path: the file.
+        write: puts the content into an open binary file.
+
+    Raises:
+        ConfigError: the place cannot be written; a file that was there before is then untouched.
+    """
     try:
-        write_atomically(path, lambda file: file.write(content))
+        write_atomically(path, write)
     except OSError as error:
         raise ConfigError(
             f"{WHAT} {str(path)!r} cannot be written ({error.strerror}): "

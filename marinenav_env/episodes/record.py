@@ -59,6 +59,31 @@ def record_episodes(
         check_recordable(env.config)
     if env.real_dtype != torch.float64:
         raise ConfigError(f"dtype = {env.real_dtype}: make the environment with torch.float64")
+    tracks = record_policy(env, act, placed=placed, steer=steer, observations=True)
+    tracks = replace(tracks, observation=_newest(tracks.observation, env.stack_k))
+    return episodes_of(tracks, env.config, seed, steer)
+
+
+def record_policy(
+    env: MarineNavEnv,
+    act: Policy,
+    *,
+    placed: bool = False,
+    steer: Sequence[Sequence[str]] | None = None,
+    observations: bool = False,
+) -> Tracks:
+    """Record what a policy does, in an environment of any parameters.
+
+    Args:
+        env: its stages, and its limit, decide the scenarios.
+        act: as `record_episodes` takes it; so are the next two.
+        placed: whether the worlds stand ready.
+        steer: names of what steers the robots.
+        observations: keep them too.
+
+    Raises:
+        ConfigError: no robot found room in one of the worlds.
+    """
 
     def usable(seen: Any) -> Tensor:
         action = act(tuple_like(seen, (part.float() for part in seen)))
@@ -72,7 +97,7 @@ def record_episodes(
         usable,
         limit,
         reset=not placed,
-        observations=True,
+        observations=observations,
         look_interval=LOOK_INTERVAL,
         own=None if steer is None else own_of(steer).to(env.device),
     )
@@ -83,8 +108,7 @@ def record_episodes(
                 f"world {world} (stage {stage}) has no robot, there was no room: use another seed,"
                 " a shorter min_distance_m, a larger map or more scenario.placement_tries"
             )
-    tracks = replace(tracks, observation=_newest(tracks.observation, env.stack_k))
-    return episodes_of(tracks, env.config, seed, steer)
+    return tracks
 
 
 def _newest(seen: Any, frames: int) -> Any:

@@ -14,32 +14,38 @@ from typing import Any
 import torch
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.make import VESSEL_TASKS
+from marinenav_env.episodes.archive import archive_of, write_archive
+from marinenav_env.episodes.checks import TOO_LONG
 from marinenav_env.episodes.config import check_recordable
 from marinenav_env.episodes.format import Episode, write_episode
-from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.record import record_episodes, record_policy
 from marinenav_env.episodes.schema import POLICY
 from marinenav_env.faults import SensorFaultConfig
+from marinenav_env.tracks import Tracks
 from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, groups_in
-from train_RL_agents.commands.parser import tells
+from train_RL_agents.commands.parser import output_file, tells
 from train_RL_agents.commands.traffic import add_traffic_option, check_traffic_option
-from train_RL_agents.commands.worlds import long_episodes, worlds_of
+from train_RL_agents.commands.worlds import SteeredWorlds, long_episodes, worlds_of
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.policies.shield.acting import describe_report
 from train_RL_agents.run.checkpoint import CheckpointError
 
 COUNTS = ("robots", "vortices", "buoys")
 RECORDED = ("marine", "icra2024")
-"""Tasks whose episodes have files."""
+"""Tasks whose episodes have files of the published format."""
+FILES = (".json", ".npz")
+"""Endings of what is one file."""
 OPTIONS_BEFORE = {"vortices": ("--cores",)}
 """Options of older versions, which stay usable."""
 
-RECORD = f"""Record episodes that a policy steers, as files of the published format.
+RECORD = f"""Record episodes that a policy steers, as files of the published format or as arrays.
 
 Episode I of a seed has the same scenario whatever the number of episodes of one stage. Robots that
 collided or arrived leave, the others continue; an episode is over when those of the policy have
 ended. {SETTINGS_HELP}
-The format has no place for disturbances. Exit status: 0, 1 if the policy, the scenario or the
-output is of no use, 2 for a wrong option.
+The format has no place for disturbances; an archive (--output NAME.npz, docs/episodes.md) has.
+Exit status: 0, 1 if the policy, the scenario or the output is of no use, 2 for a wrong option.
 """
 
 
@@ -114,11 +120,11 @@ def define_record(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--output",
-        type=Path,
+        type=output_place,
         default=Path(),
         metavar="PATH",
-        help="a file ending in .json for one episode, else a folder, made if missing, of files "
-        "episode_SEED_INDEX.json",
+        help="a folder, made if missing, of files episode_SEED_INDEX.json; a file ending in .json "
+        "for one episode; or one in .npz, a NumPy archive of all episodes, of any water",
     )
 
 
@@ -127,29 +133,42 @@ def record(options: argparse.Namespace) -> int:
     """Record as the options say, and print the files with how the episodes went."""
     if options.episodes < 1:
         options.parser.error(f"--episodes is {options.episodes}: give 1 or more")
+    archived = options.output.suffix == ".npz"
     changes = {name: getattr(options, name) for name in COUNTS}
     changes["min_distance_m"] = options.min_distance
     changes = {name: value for name, value in changes.items() if value is not None}
     if options.scenario and changes:
         options.parser.error(f"--scenario has its own {', '.join(changes)}: leave one out")
     check_traffic_option(options.parser, options)
-    if options.scenario:
+    if options.scenario and not archived:
         check_scenarios(options.scenario)
-    asked = "colregs" in groups_in(options.settings)
+    free = archived or "colregs" in groups_in(options.settings)
     adapt = adapted(options)
 
     def adapted_to_files(config: Any) -> Any:
-        return adapt(config if asked else with_published_zones(config))
+        return adapt(config if free else with_published_zones(config))
 
-    worlds = worlds_of(
-        options, changes, tasks=RECORDED, adapt=adapted_to_files, dtype=torch.float64
-    )
+    tasks = VESSEL_TASKS if archived else RECORDED
+    worlds = worlds_of(options, changes, tasks=tasks, adapt=adapted_to_files, dtype=torch.float64)
     count = worlds.env.worlds
     if options.output.suffix == ".json" and count > 1:
         options.parser.error(
             f"--output {str(options.output)!r} is one file for {count} episodes: give a folder"
         )
     torch.manual_seed(options.seed)
+    if archived:
+        tracks = record_policy(worlds.env, worlds.act, placed=worlds.placed, steer=worlds.steer)
+        write_archive(archive_of(tracks, worlds.labels, worlds.steer, options.seed), options.output)
+        print(f"{options.output}: {count} episodes; {summary_of(tracks)}")
+    else:
+        record_files(worlds, options)
+    if worlds.guarded:
+        print(describe_report(worlds.guarded.report()))
+    return 0
+
+
+def record_files(worlds: SteeredWorlds, options: argparse.Namespace) -> None:
+    """Record files of the published format, and print them with how the episodes went."""
     episodes = record_episodes(
         worlds.env, worlds.act, seed=options.seed, placed=worlds.placed, steer=worlds.steer
     )
@@ -157,9 +176,20 @@ def record(options: argparse.Namespace) -> int:
     several = len(set(worlds.labels)) > 1 or options.scenario
     for episode, path, label in zip(episodes, paths, worlds.labels, strict=True):
         print(f"{path}: {f'{label}; ' if several else ''}{summary(episode)}")
-    if worlds.guarded:
-        print(describe_report(worlds.guarded.report()))
-    return 0
+
+
+def output_place(text: str) -> Path:
+    """Return where to record, of a command line: a folder, or a file by its ending."""
+    path = Path(text)
+    if path.suffix in FILES:
+        return output_file(*FILES)(text)
+    if path.suffix or path.is_file():
+        reason = f"ends in {path.suffix!r}" if path.suffix else "is a file"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} {reason}: give a folder, whose name has no ending, or a file that ends in "
+            f"{' or '.join(FILES)}"
+        )
+    return path
 
 
 def check_scenarios(name: str) -> None:
@@ -228,6 +258,17 @@ def summary(episode: Episode) -> str:
         for robot, length in enumerate(episode.lengths)
         if steer[robot] == POLICY
     )
-    return f"{episode.decisions} decisions; " + ", ".join(
-        f"{count} x {end}" for end, count in sorted(ends.items())
-    )
+    return f"{episode.decisions} decisions; {_listed(ends)}"
+
+
+def summary_of(tracks: Tracks) -> str:
+    """Return in words how recorded episodes went for the vessels that the policy steered."""
+    own = tracks.placed if tracks.own is None else tracks.placed & tracks.own
+    ends = Counter({"collision": int((own & tracks.collided).sum())})
+    ends["reach goal"] = int((own & tracks.reached).sum())
+    ends[TOO_LONG] = int(own.sum()) - ends.total()
+    return _listed(+ends)
+
+
+def _listed(ends: Counter[str]) -> str:
+    return ", ".join(f"{count} x {end}" for end, count in sorted(ends.items()))

@@ -88,7 +88,15 @@ def test_bad_input(tmp_path, refused):
     ):
         refused(program.main, recording(path, output, *options), message)
         assert not output.exists()
-    refused(program.main, recording(checkpoint, tmp_path / "no" / "x.json"), "cannot be written")
+    for name, message in (
+        ("no/x.json", "its folder is missing, make it"),
+        ("x.csv", "x.csv' ends in '.csv': give a folder, whose name has no ending, or a file"),
+        ("folder.npz", "folder.npz' is no file: give the name of one"),
+        ("file", "file' is a file: give a folder, whose name has no ending, or a file"),
+    ):
+        (tmp_path / "folder.npz").mkdir(exist_ok=True)
+        (tmp_path / "file").touch()
+        refused(program.main, recording(checkpoint, tmp_path / name), message, status=2)
     for options, message in (
         (("--episodes", "0"), "give 1 or more"),
         (("--stage", "one"), "give the number of a stage of the task"),
@@ -114,6 +122,61 @@ def test_a_boat_of_one_s_own_is_recorded_and_replays(tmp_path):
     assert robots["vessel"] == ["wamv16"] * len(robots["vessel"])
     assert (robots["maxThrustRate"][0], robots["transportTerm"][0]) == (240.0, True)
     assert program.main(["replay", str(output)]) == 0
+
+
+DISTURBED = (
+    *("env.wind.speed=[5,5]", "env.wind.gust_std=1", "env.stream.speed=[0.3,0.3]"),
+    *("env.waves.height=0.2", "env.thrusters.loss_probability=0.5", "env.perception.miss=0.1"),
+)
+
+
+def test_an_archive_holds_episodes_of_any_water(tmp_path, capsys):
+    checkpoint, file = save_policy(tmp_path / "policy.pt", "AC-IQN"), tmp_path / "rough.npz"
+    stages = ("--stage", "2,1,3,20", "--stage", "1", "--episodes", "2")
+    assert record(checkpoint, file, *stages, *DISTURBED) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{file}: 4 episodes; ")
+    data = np.load(file)
+    assert data["position"].shape[::3] == (4, 2)
+    assert data["label"].tolist() == ["2 robots, 3 buoys, 1 vortex"] * 2 + ["3 robots, 0 buoys"] * 2
+    np.testing.assert_allclose(np.hypot(*data["wind"].T), 5.0)
+    assert set(data["thruster_loss"][data["present"][:, 0], 1]) <= {-1.0, 0.0, 1.0}
+
+
+def test_an_archive_has_the_episodes_of_the_files(tmp_path):
+    checkpoint, file = save_policy(tmp_path / "policy.pt", "Rainbow"), tmp_path / "x.npz"
+    zones = "env.colregs.margin=2"
+    assert record(checkpoint, file, "--episodes", "2", zones) == 0
+    assert record(checkpoint, tmp_path / "files", "--episodes", "2") == 0
+    data = np.load(file)
+    for index in range(2):
+        episode = read_episode(tmp_path / "files" / f"episode_4_{index}.json")
+        for robot, length in enumerate(episode.lengths):
+            assert data["present"][index, :, robot].sum() == length + 1
+            states = np.array(episode.robots["trajectory"][robot])
+            np.testing.assert_array_equal(
+                data["position"][index, : length + 1, robot], states[:, :2]
+            )
+            actions = data["action"][index, :length, robot].tolist()
+            assert actions == episode.robots["action_history"][robot]
+
+
+def test_an_archive_of_scenarios_and_of_range_finders(tmp_path):
+    file = tmp_path / "x.npz"
+    windy = tmp_path / "windy.yaml"
+    windy.write_text(ASTRAY + "wind: {speed: [3, 3]}\n")
+    worlds = ["--checkpoint", "baseline:goal-straight", "--scenario", str(windy)]
+    assert program.main(["record", *worlds, "--output", str(file)]) == 0
+    data = np.load(file)
+    assert (data["label"].tolist(), data["steer"].tolist()) == (
+        ["astray"],
+        [["policy", "straight"]],
+    )
+    assert data["reached"].any(1).tolist() == [[True, False]]
+    assert data["present"].sum(1).tolist() == [[len(data["time"])] * 2]
+    sectors = ["--checkpoint", "pretrained/sectors_dqn", "--limit", "5"]
+    assert program.main(["record", *sectors, "--output", str(file)]) == 0
+    assert len(np.load(file)["time"]) == 6
 
 
 def test_zones_that_only_the_reward_knows_are_recorded_as_published(tmp_path, capsys, refused):
@@ -224,7 +287,10 @@ def test_a_scenario_names_the_section_that_files_do_not_hold(tmp_path, refused):
     sections = "perception: {range: 15.0}\nwind: {speed: [3.0, 3.0]}"
     scenario.write_text(f"name: windy\n{VESSELS}\n{sections}\n")
     command = recording("baseline:goal-straight", output, "--scenario", str(scenario))
-    wrong, remedy = "env.wind.speed is (3.0, 3.0): the", "; remove the section wind of 'windy' from"
+    wrong, remedy = (
+        "env.wind.speed is (3.0, 3.0): the",
+        ", or remove the section wind of 'windy' from",
+    )
     said = refused(program.main, command, wrong, f"{remedy} {str(scenario)!r} for the recording")
     assert "set env" not in said
     scenario.write_text(f"name: calm\n{VESSELS}\n{sections.splitlines()[0]}\n")

@@ -97,6 +97,14 @@ def test_what_files_cannot_hold_is_refused(options, message):
         record_episodes(env, lambda seen: seen, seed=0)
 
 
+def test_no_other_vessel_is_advised():
+    env = Icra2024Env(1, dtype=torch.float64, discrete=True, config={"vessel": {"drag": 0.5}})
+    with pytest.raises(ConfigError) as refused:
+        record_episodes(env, lambda seen: seen, seed=0)
+    assert "record into NAME.npz, which holds any episode" in str(refused.value)
+    assert "set env.vessel" not in str(refused.value)
+
+
 def changed(change) -> dict:
     data = copy.deepcopy(json.loads(EPISODES[0].read_text()))
     change(data)
