@@ -1,5 +1,7 @@
 """Archives hold what Tracks do, whatever disturbs, and say what their columns are."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,9 +12,12 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.episodes.archive import archive_of, write_archive
 from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.record import record_episodes
+from marinenav_env.episodes.schema import STEER
 from marinenav_env.episodes.tracks import tracks_of
 from marinenav_env.fields import ConfigError, build
 from marinenav_env.tracks import Tracks, record_tracks
+from tests.conftest import ROOT
 from tests.marinenav_env.episodes.test_record import STAGES, make_env, steer
 from tests.marinenav_env.rollouts import EPISODES
 
@@ -133,3 +138,41 @@ def test_judged_robots_are_named(tmp_path):
     tracks = rough(discrete=False)
     names = [["policy", "orca", "policy", "straight", "policy"], ["policy"] * 5]
     assert kept(tracks, tmp_path / "x.npz", steer=names)["steer"].tolist() == names
+
+
+TABLE = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| \[.*$", re.MULTILINE)
+PAGE = (ROOT / "docs" / "episodes.md").read_text()
+
+
+def test_the_page_s_example_finds_the_least_gaps(tmp_path, monkeypatch, capsys):
+    """Worlds 0 and 2 have three robots and no buoy; not all robots go on to the end."""
+    tracks = record_tracks(make_env(noise=True, discrete=False), steer, 60)
+    kept(tracks, tmp_path / "episodes.npz")
+    (example,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(example)
+    printed = [float(line.split()[-2]) for line in capsys.readouterr().out.splitlines()]
+    expected = []
+    for world in range(4):
+        places = tracks.robot[:, world, :, :2][tracks.present[:, world]]
+        buoys = [buoy for buoy in tracks.buoys[world] if buoy[2] > 0.0]
+        gaps = [(places - x[:2]).norm(dim=-1).min() - x[2] - tracks.hull_radius for x in buoys]
+        expected.append(float(min(gaps, default=torch.inf)))
+    assert printed == pytest.approx(expected, abs=0.006)
+    assert np.isinf(printed).tolist() == [True, False, True, False]
+
+
+def test_the_page_names_every_array_and_key(tmp_path):
+    arrays = set(kept(KINDS["disturbed"](), tmp_path / "x.npz").files)
+    first, published = PAGE.partition("## The published format")[::2]
+    named = {name for row in TABLE.findall(first) for name in re.findall(r"`(\w+)`", row)}
+    assert arrays == named
+    data = record_episodes(
+        MarineNavEnv(1, config=build(EnvConfig, {"vessel": "otter"}), dtype=torch.float64),
+        steer,
+        seed=0,
+    )[0].data
+    sections = (data["env"], data["robots"], data["recorded"], STEER)
+    inner = (data["env"]["cores"], data["env"]["obstacles"], data["robots"]["perception"])
+    for key in {key for section in (*sections, *inner) for key in section}:
+        assert f"`{key}`" in published, key
