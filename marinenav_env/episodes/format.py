@@ -190,7 +190,8 @@ def checked_episode(data: Any, source: str, name: str = "") -> Episode:
     for key, table, length in (("cores", VORTICES, "C"), ("obstacles", BUOYS, "B")):
         check.section(f"env.{key}", env[key], table, {length: None})
     lengths = {"R": env["num_robots"]}
-    keys = vessel_keys("vessel" in robots) | MISSIONS | steer_keys(robots)
+    given = robots if isinstance(robots, dict) else {}
+    keys = vessel_keys("vessel" in given) | MISSIONS | steer_keys(given)
     check.section("robots", robots, keys, lengths, ("perception", *HISTORIES))
     check_steer(check, robots)
     check.section("robots.perception", robots["perception"], PERCEPTION, lengths)

@@ -118,6 +118,7 @@ def _drop(*path):
 
 DAMAGES = {
     "no env": (_drop("env"), "key 'env' is missing"),
+    "robots null": (_set("robots", None), "robots is None: give a JSON object"),
     "no seed": (_drop("env", "seed"), "key 'seed' is missing in 'env'"),
     "no xUU": (_drop("robots", "xUU"), "key 'xUU' is missing in 'robots'"),
     "no perception range": (_drop("robots", "perception", "range"), "key 'range' is missing"),
