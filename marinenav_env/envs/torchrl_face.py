@@ -126,7 +126,11 @@ class TorchRLFace(EnvBase):
 
     @cached_property
     def _seen(self) -> StepBuffers:
-        """What the last step or reset showed: a caller may change what it was given."""
+        """Where older frames come from: what was shown last. A caller may change its copy."""
+        return self._observed()
+
+    def _observed(self) -> StepBuffers:
+        """Return buffers with the worlds as they stand."""
         out = self.make_buffers()
         self.observe_into(out)
         return out
@@ -139,11 +143,12 @@ class TorchRLFace(EnvBase):
     @property
     def _shows(self) -> bool:
         """Whether a step or reset was asked for here."""
-        return "_seen" in self.__dict__
+        return "_was_truncated" in self.__dict__
 
     def _shown(self) -> dict[str, Tensor]:
         """Return what changes here, by name."""
-        frames = {f"seen_{i}": entry for i, entry in enumerate(self._seen.frame_list)}
+        seen = self._seen.frame_list if self.stack_k > 1 else []
+        frames = {f"seen_{i}": entry for i, entry in enumerate(seen)}
         return {**frames, "was_truncated": self._was_truncated}
 
     def _show_anew(self) -> None:
@@ -151,10 +156,17 @@ class TorchRLFace(EnvBase):
         self.__dict__.pop("_seen", None)
         self.__dict__.pop("_was_truncated", None)
 
-    def _face(self, out: StepBuffers, **more: Tensor) -> TensorDict:
-        """Return what a step or reset gives, and keep what the next one needs of it."""
-        for kept, shown in zip(self._seen.frame_list, out.frame_list, strict=True):
-            kept.copy_(shown)
+    def _face(self, out: StepBuffers, ends: dict[str, Tensor], **more: Tensor) -> TensorDict:
+        """Return what a step or reset gives, and keep what the next one needs of it.
+
+        Args:
+            out: what it wrote.
+            ends: flags [W, 1] of the worlds.
+            **more: further entries of the robots [W, R, ...].
+        """
+        if self.stack_k > 1:
+            for kept, shown in zip(self._seen.frame_list, out.frame_list, strict=True):
+                kept.copy_(shown)
         named = out.obs._asdict()
         entries: dict[str, Any] = {
             key: self._own(named[name]) for name, key in self.entry_keys.items()
@@ -168,21 +180,15 @@ class TorchRLFace(EnvBase):
             }
             entries["info"] = TensorDict(info, batch_size=self._lead)
         entries |= {name: self._own(tensor) for name, tensor in more.items()}
-        end = self._state.world_field("end")[: self.worlds].unsqueeze(-1)
-        result: dict[str, Any] = {
-            "done": end != WORLD_RUNNING,
-            "terminated": end == WORLD_TERMINATED,
-            "truncated": end == WORLD_TRUNCATED,
-        }
-        if not self.group:
-            return TensorDict(entries | result, batch_size=self.batch_size, device=self.device)
-        entries |= {
-            "alive": self.alive.clone(),
-            "done": ~self.alive.unsqueeze(-1),
-            "terminated": ~(self.alive | self._was_truncated).unsqueeze(-1),
-            "truncated": self._was_truncated.unsqueeze(-1).clone(),
-        }
-        result[self.group] = TensorDict(entries, batch_size=self._lead)
+        result: dict[str, Any] = {**ends}
+        if self.group:
+            ended, truncated = ~self.alive, self._was_truncated.clone()
+            flags = zip(ENDS, (ended, ended ^ truncated, truncated), strict=True)
+            entries |= {name: flag.unsqueeze(-1) for name, flag in flags}
+            entries["alive"] = self.alive.clone()
+            result[self.group] = TensorDict(entries, batch_size=self._lead, device=self.device)
+        else:
+            result |= entries
         return TensorDict(result, batch_size=self.batch_size, device=self.device)
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
@@ -195,9 +201,12 @@ class TorchRLFace(EnvBase):
                 f"discrete={not self.discrete}"
             )
         out = self.make_buffers()
-        self.step_into(action if self.group else action.unsqueeze(1), self._seen, out)
+        previous = self._seen if self.stack_k > 1 else out
+        self.step_into(action if self.group else action.unsqueeze(1), previous, out)
         self._was_truncated.logical_or_(out.truncated)
-        return self._face(out, reward=out.reward.unsqueeze(-1))
+        flags = (out.done, out.world_terminated, out.world_truncated)
+        ends = {name: flag.unsqueeze(-1) for name, flag in zip(ENDS, flags, strict=True)}
+        return self._face(out, ends, reward=out.reward.unsqueeze(-1))
 
     def _reset(
         self,
@@ -214,17 +223,20 @@ class TorchRLFace(EnvBase):
         if seed is not None:
             self._set_seed(seed)
         mask = None if tensordict is None else tensordict.get("_reset", None)
-        out = self.make_buffers()
         if mask is None:
-            self.reset_into(out)
+            out = self.make_buffers()
             self._was_truncated.zero_()
-            return self._face(out)
-        mask = mask.flatten().contiguous()
-        for entry, kept in zip(out.frame_list, self._seen.frame_list, strict=True):
-            entry.copy_(kept)
+        else:
+            mask = mask.flatten().contiguous()
+            out = self._observed()
+            if self.stack_k > 1:
+                for entry, kept in zip(out.frame_list, self._seen.frame_list, strict=True):
+                    entry.copy_(kept)
+            self._was_truncated.masked_fill_(mask.unsqueeze(-1), False)
         self.reset_into(out, mask)
-        self._was_truncated.masked_fill_(mask.unsqueeze(-1), False)
-        return self._face(out)
+        end = self._state.world_field("end")[: self.worlds].unsqueeze(-1)
+        flags = (end != WORLD_RUNNING, end == WORLD_TERMINATED, end == WORLD_TRUNCATED)
+        return self._face(out, dict(zip(ENDS, flags, strict=True)))
 
     def to(self, device: torch.device | str | int) -> TorchRLFace:
         """Return itself, if it is there: a simulator stays on the device that it was made for.
