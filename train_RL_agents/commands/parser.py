@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from marinenav_env.fields import nearest
+from train_RL_agents.run.ending import output_may_close
 
 P = ParamSpec("P")
 FIGURES = (".png", ".pdf", ".svg")
@@ -62,16 +63,20 @@ def output_file(*endings: str) -> Callable[[str], Path]:
 def tells(
     *errors: type[Exception], status: int = 1
 ) -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Let a command end with a message and a status instead of a traceback of these errors."""
+    """Let a command end with a message and a status instead of a traceback of these errors.
+
+    It goes on, and writes its files, where the reader of its output goes away (`| head`).
+    """
 
     def decorate(command: Callable[P, int]) -> Callable[P, int]:
         @functools.wraps(command)
         def run(*args: P.args, **kwargs: P.kwargs) -> int:
-            try:
-                return command(*args, **kwargs)
-            except errors as error:
-                print(f"error: {error}", file=sys.stderr)
-                return status
+            with output_may_close(BrokenPipeError):
+                try:
+                    return command(*args, **kwargs)
+                except errors as error:
+                    print(f"error: {error}", file=sys.stderr)
+                    return status
 
         return run
 

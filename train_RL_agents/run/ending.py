@@ -43,10 +43,15 @@ def failure_of_machine(error: Exception) -> str | None:
 
 
 class ClosableStream:
-    """A text stream whose reader may go away: from then on nothing is written any more."""
+    """A text stream whose reader may go away: from then on nothing is written any more.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    Args:
+        stream: the stream.
+        failure: what it fails with then.
+    """
+
+    def __init__(self, stream: TextIO, failure: type[OSError]) -> None:
+        self._stream, self._failure = stream, failure
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -66,15 +71,21 @@ class ClosableStream:
     def _may_fail(self) -> Iterator[None]:
         try:
             yield
-        except OSError:  # its buffer would be tried again at the end of the program
+        except self._failure:  # its buffer would be tried again at the end of the program
             with Path(os.devnull).open("w") as nowhere:
                 os.dup2(nowhere.fileno(), self._stream.fileno())
 
 
 @contextmanager
-def output_may_close() -> Iterator[None]:
-    """While entered, a closed pipe or a full device behind stdout and stderr ends nothing."""
-    out, err = (cast(TextIO, ClosableStream(stream)) for stream in (sys.stdout, sys.stderr))
+def output_may_close(failure: type[OSError] = OSError) -> Iterator[None]:
+    """While entered, such a failure of stdout and stderr ends nothing.
+
+    Args:
+        failure: any, such as that of a full device; or `BrokenPipeError`, where the output is what
+            a command is for.
+    """
+    streams = (ClosableStream(stream, failure) for stream in (sys.stdout, sys.stderr))
+    out, err = (cast(TextIO, stream) for stream in streams)
     with redirect_stdout(out), redirect_stderr(err):
         try:
             yield

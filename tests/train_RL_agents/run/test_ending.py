@@ -7,21 +7,29 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 import torch
 
 from marinenav_env.files import write_atomically
 from tests.conftest import ROOT, run_python
+from tests.marinenav_env.rollouts import EPISODES
 from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import SHORT, command, environment, trainer
 from train_RL_agents import train
+from train_RL_agents.commands.parser import tells
 from train_RL_agents.run import checkpoint
+from train_RL_agents.run.ending import output_may_close
 from train_RL_agents.training.counters import InterruptedRunError
 from train_RL_agents.training.interruption import Interruption
 from train_RL_agents.training.trainer import TorchRLTrainer
 
 ONE_STAGE = "evaluation.stages=[[1,0,0,30]]"
+EVALUATED = ["--checkpoint", "baseline:goal-straight", "--stage", "1", "--episodes", "1"]
+EVALUATED += ["--json", "table.json"]
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 
 
@@ -66,7 +74,9 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 import torch
+from train_RL_agents.commands.parser import tells
 from train_RL_agents.run import checkpoint
+from train_RL_agents.run.ending import output_may_close
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     checkpoint.save(Path(sys.argv[1]), {"model": torch.zeros(1_000_000)})
@@ -103,6 +113,36 @@ def test_a_run_outlives_the_readers_of_its_output(tmp_path):
     assert process.wait(timeout=120) == 0
     assert (tmp_path / "evaluation.json").exists()
     assert (tmp_path / "trajectories.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "files"),
+    [
+        ("train_RL_agents/evaluate.py", EVALUATED, ["table.json"]),
+        ("scripts/episode.py", ["score", EPISODES / "calm_policy_5r_4o.json"], []),
+    ],
+)
+def test_a_program_outlives_the_readers_of_its_output(tmp_path, program, arguments, files):
+    process = subprocess.Popen(
+        [sys.executable, ROOT / program, *arguments],
+        cwd=tmp_path,
+        env=environment() | {ALONE: "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    _, said = process.communicate(timeout=120)
+    assert (process.returncode, said) == (0, b"")
+    assert os.listdir(tmp_path) == files
+
+
+def test_a_full_disk_behind_the_output_is_no_reader_that_went_away():
+    """But a training goes on: its results are in its folder."""
+    write, full = tells(ValueError)(lambda: print("a table") or 0), Path("/dev/full")
+    with pytest.raises(OSError, match="No space"), full.open("w") as out, redirect_stdout(out):
+        write()
+    with full.open("w") as out, redirect_stdout(out), output_may_close():
+        print("a table")
 
 
 @pytest.mark.usefixtures("heard_hang_ups")
