@@ -55,22 +55,26 @@ class EvaluatedPolicy(Evaluated):
     Attributes:
         agent: the policy.
         act: how it acted, its shield included.
+        by_mean: the results and what its shield did with its mean actions, if it samples them.
     """
 
     agent: Actor
     act: Policy
+    by_mean: tuple[Results, dict[str, Any] | None] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the tables as other programs read them."""
-        table = as_json(self.results)
-        return table | {"shield": self.shield} if self.shield else table
+        by_mean = as_json(*self.by_mean) if self.by_mean else {}
+        named = {f"{key}_mean_actions": value for key, value in by_mean.items()}
+        return as_json(self.results, self.shield) | named
 
 
-def as_json(results: Results) -> dict[str, Any]:
-    """Return the tables as other programs read them."""
+def as_json(results: Results, shield: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the tables, and what a shield did, as other programs read them."""
+    guarded = {"shield": shield} if shield else {}
     if isinstance(results, ScenarioResults):
-        return results.as_json()
-    return table_as_json(results)
+        return results.as_json() | guarded
+    return table_as_json(results) | guarded
 
 
 def print_results(results: Results, title: str, console: Console) -> None:
@@ -223,8 +227,9 @@ def evaluate(
     recording = Recording()
     act = guarded(agent.act)
     results, shielded = run(act, title, recording if arguments.report else None)
+    by_mean = None
     if agent.stochastic and not has_shield_inside(agent):  # such a file acts by its mean
-        run(guarded(functools.partial(agent.act, mean=True)), f"{title}, mean actions")
+        by_mean = run(guarded(functools.partial(agent.act, mean=True)), f"{title}, mean actions")
     name = f"{path}, shielded" if shield else path
     return EvaluatedPolicy(
         name=name,
@@ -234,6 +239,7 @@ def evaluate(
         shield=shielded,
         agent=agent,
         act=act,
+        by_mean=by_mean,
     )
 
 

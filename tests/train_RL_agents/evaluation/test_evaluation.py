@@ -230,13 +230,26 @@ def test_command_line(saved, tmp_path, capsys, short_evaluations):
     table = table_of(tmp_path, *arguments, "--figure", str(figure))
     assert figure.read_bytes().startswith(b"\x89PNG")
     asked = ["seed", "settings", "scenario", "traffic", "cvar", "adaptive_cvar", "commit"]
-    assert list(table) == ["checkpoint", *asked, "env", "stages"]
+    assert list(table) == ["checkpoint", *asked, "env", "stages", "stages_mean_actions"]
     ends = table["env"]["episode"]  # of the evaluation, not of the training
     assert (ends["max_steps"], ends["stop_on_collision"]) == (episodes.DECISION_LIMIT, True)
     assert [list(row) for row in table["stages"]] == [KEYS]
+    assert [list(row) for row in table["stages_mean_actions"]] == [KEYS]
+    assert table["stages"] != table["stages_mean_actions"]
     printed = capsys.readouterr().out
     assert "mean action" in printed
     assert "95% CI" in printed
+
+
+def test_scenarios_by_mean_actions_behind_a_shield(saved, tmp_path, monkeypatch):
+    folder, _ = saved
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 5)
+    played = ["--scenario", "imazu-01", "--episodes", "1", "--shield"]
+    table = table_of(tmp_path, "--checkpoint", str(folder), *played)
+    for key in ("scenarios", "rules", "shield"):
+        assert type(table[f"{key}_mean_actions"]) is type(table[key])
+    played = table_of(tmp_path, "--checkpoint", "baseline:goal-straight", *played)
+    assert not [key for key in played if key.endswith("_mean_actions")]  # it samples none
 
 
 def test_a_risk_level_on_the_command_line(tmp_path, monkeypatch, capsys):
