@@ -16,7 +16,7 @@ import torch
 
 from marinenav_env.kernel import memory
 from marinenav_env.vessels import VESSELS
-from tests.conftest import wait_for
+from tests.conftest import ROOT, wait_for
 from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import ONE_STAGE, SHORT, TINY, command, environment
 from train_RL_agents import evaluate, train
@@ -51,6 +51,16 @@ def test_command_line_from_another_folder(tmp_path):
     assert [row["robots"] for row in rows] == [2]
     assert "warning: the run ended without an update" in done.stderr
     assert train.main(["--output", str(tmp_path / "run"), *SHORT]) == 1
+
+
+def test_the_guide_makes_one_table_of_several_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert train.main(["--output", "runs/margin_0.4", "--seed", "0", "1", *TINY]) == 0
+    section = (ROOT / "docs" / "using.md").read_text().partition("### A setting and its seeds")[2]
+    capsys.readouterr()
+    exec(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], {})
+    _, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[:5] for row in rows] == [["0.4", "AC-IQN", seed, "12", "2"] for seed in "01"]
 
 
 def test_a_signal_saves_and_leaves(tmp_path):

@@ -51,6 +51,17 @@ def write_run_record(
     write_json(path, record)
 
 
+def facts_of_run(config: TrainConfig, step: int) -> dict[str, Any]:
+    """Return what the final table says of its run; ``run.json`` beside it has all settings.
+
+    Args:
+        config: all settings.
+        step: of the weights that were evaluated.
+    """
+    facts = {"agent": config.agent, "task": config.task, "seed": config.seed, "step": step}
+    return {**facts, "commit": source_commit()}
+
+
 def read_run_record(output_dir: Path) -> dict[str, Any]:
     """Return ``run.json``, with at least its `config` and `starts`.
 

@@ -13,7 +13,7 @@ from train_RL_agents.metrics.accumulators import non_finite
 from train_RL_agents.metrics.progress import Progress
 from train_RL_agents.metrics.reductions import Mean
 from train_RL_agents.metrics.writer import AnalysisReceiver, Record
-from train_RL_agents.run.provenance import EVALUATION
+from train_RL_agents.run.provenance import EVALUATION, facts_of_run
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
 from train_RL_agents.training.evaluations import RunEvaluation
 from train_RL_agents.training.interruption import Interruption, SignalError, signals_raised
@@ -171,7 +171,8 @@ class TorchRLTrainer(RunState):
                     self._save_best(results, standing)
                 if conclude is not None:
                     conclude(results, self.receiver)
-                write_json(self.output_dir / EVALUATION, table_as_json(results))
+                facts = {"run": facts_of_run(self.config, self.counters.step)}
+                write_json(self.output_dir / EVALUATION, facts | table_as_json(results))
         except UnusableError as error:
             raise self.diverged([str(error)]) from error
         except SignalError as stop:

@@ -13,6 +13,7 @@ from train_RL_agents.device.distributed import Processes
 from train_RL_agents.evaluation.results import StageResult, Standing
 from train_RL_agents.metrics.writer import AnalysisReceiver, read_metrics
 from train_RL_agents.run import checkpoint
+from train_RL_agents.run.source import source_commit
 from train_RL_agents.training.counters import DivergedRunError, InterruptedRunError
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
@@ -123,6 +124,8 @@ def test_the_best_evaluation_is_kept_or_the_last_one_as_good(final, kept, tmp_pa
     best = checkpoint.load(tmp_path / "checkpoints" / "best.pt")
     assert best["step"] == kept
     tabulated = json.loads((tmp_path / "evaluation.json").read_text())
+    own = {"agent": "AC-IQN", "task": "marine", "seed": 0, "step": 600}
+    assert tabulated.pop("run") == {**own, "commit": source_commit()}
     assert (best["evaluation"] == tabulated) == (kept == 600)
     assert run.counters.best_success == 0.9
 
