@@ -40,6 +40,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.options import (
     SETTINGS_HELP,
+    add_config_option,
     split_settings,
     stage_of,
     with_world_options,
@@ -236,6 +237,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="let it sail in this stage, as evaluate.py takes them (default: those of its "
         "evaluation); may be given several times",
     )
+    add_config_option(parser, "env and evaluation.stages")
     for name, default, what in (
         ("worlds", 192, "let it sail in so many worlds"),
         ("decisions", 60, "look at so many decisions of each world"),

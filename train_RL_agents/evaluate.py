@@ -18,7 +18,12 @@ from train_RL_agents.commands.evaluation import (
     evaluate,
     evaluate_against,
 )
-from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, split_settings
+from train_RL_agents.commands.options import (
+    SETTINGS_HELP,
+    add_config_option,
+    add_world_options,
+    split_settings,
+)
 from train_RL_agents.commands.parser import FIGURES, Parser, output_file, tells
 from train_RL_agents.commands.traffic import add_traffic_option, check_traffic_option
 from train_RL_agents.device.placement import choose_device
@@ -66,6 +71,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         stages="evaluate in this stage instead of the policy's",
         scenario="evaluate in scenarios instead of stages",
     )
+    add_config_option(parser, "env and evaluation.stages")
     add_traffic_option(parser)
     parser.add_argument(
         "--seed",
@@ -161,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first = evaluate(parsed, parsed.checkpoint[0], console)
     others = (evaluate(parsed, path, console, first.config) for path in parsed.checkpoint[1:])
     policies = [first, *others]
-    names = "seed", "settings", "scenario", "traffic", "cvar", "adaptive_cvar"
+    names = "seed", "config", "settings", "scenario", "traffic", "cvar", "adaptive_cvar"
     asked = {name: getattr(parsed, name) for name in names} | {"commit": source_commit()}
     named = zip(parsed.checkpoint, policies, strict=True)
     tables = [

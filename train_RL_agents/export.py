@@ -17,6 +17,7 @@ from marinenav_env.files import write_atomically
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.commands.options import (
     SETTINGS_HELP,
+    add_config_option,
     env_with,
     read_shield,
     split_settings,
@@ -98,6 +99,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="put a shield inside, with these settings where given (docs/shield.md); the file is "
         "called as without",
     )
+    add_config_option(parser, "env")
     rest, settings = split_settings(arguments)
     namespace = parser.parse_args(rest)
     namespace.settings = settings
@@ -110,6 +112,7 @@ def export(
     output: Path,
     shield: ShieldConfig | None = None,
     settings: Sequence[str] = (),
+    config: str | None = None,
 ) -> tuple[Policy, Deviation]:
     """Export a policy, after a check against the checkpoint on random and simulated observations.
 
@@ -119,6 +122,7 @@ def export(
         output: the file; it is replaced in one step, or not touched. Missing folders are made.
         shield: of a shield inside the file; None puts none there.
         settings: ``env.KEY=VALUE``, of the vessel that the policy is to steer.
+        config: a file of settings whose ``env`` comes before them.
 
     Returns:
         The policy, and how the file differs from the checkpoint in float64.
@@ -136,8 +140,8 @@ def export(
     policy = read_policy(checkpoint)
     if isinstance(policy.agent.actor, ScriptedNetwork):
         raise ExportError(f"{checkpoint} is an export already: give the checkpoint it was made of")
-    if settings:
-        policy = for_vessel(policy, settings)
+    if settings or config:
+        policy = for_vessel(policy, settings, config)
     keys = policy.agent.spec.observation.keys
     if form.parts not in (None, len(keys)):
         raise ExportError(
@@ -159,7 +163,7 @@ def export(
     return policy, deviation
 
 
-def for_vessel(policy: Policy, settings: Sequence[str]) -> Policy:
+def for_vessel(policy: Policy, settings: Sequence[str], file: str | None = None) -> Policy:
     """Return a policy that steers another vessel, or knows other waters, with its networks.
 
     Its file says what actions mean there, and a shield inside plans with that vessel.
@@ -168,7 +172,7 @@ def for_vessel(policy: Policy, settings: Sequence[str]) -> Policy:
         ConfigError: a setting is unknown or wrong.
     """
     config = with_true_hulls(policy.config)
-    env = env_with(settings, config.task, config.env)
+    env = env_with(settings, config.task, config.env, file)
     config = dataclasses.replace(config, env=env)
     tell_of_vessel(env)
     policy.agent.spec = spec_of(config)
@@ -270,7 +274,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     form = FORMATS[parsed.format]
     output = parsed.output or default_output(parsed.checkpoint, form)
     shield = read_shield(parsed.shield)
-    policy, deviation = export(parsed.checkpoint, form, output, shield, parsed.settings)
+    policy, deviation = export(
+        parsed.checkpoint, form, output, shield, parsed.settings, parsed.config
+    )
     digest = checksum(output.read_bytes())
     others = ""
     if deviation.otherwise:

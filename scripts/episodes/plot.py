@@ -59,7 +59,7 @@ def plot(options: argparse.Namespace) -> int:
     if (options.episode is None) == (options.checkpoint is None):
         options.parser.error("give either an episode file or --checkpoint")
     check_traffic_option(options.parser, options)
-    own = (options.settings, options.stage, options.scenario, options.traffic)
+    own = (options.settings, options.stage, options.scenario, options.config, options.traffic)
     if options.episode and any(own):
         options.parser.error("the worlds of an episode file are its own: --checkpoint is missing")
     if options.episode and options.shield is not None:

@@ -23,7 +23,12 @@ from marinenav_env.episodes.record import record_episodes, record_policy
 from marinenav_env.episodes.schema import POLICY
 from marinenav_env.faults import SensorFaultConfig
 from marinenav_env.tracks import Tracks
-from train_RL_agents.commands.options import SETTINGS_HELP, add_world_options, groups_in
+from train_RL_agents.commands.options import (
+    SETTINGS_HELP,
+    add_config_option,
+    add_world_options,
+    groups_in,
+)
 from train_RL_agents.commands.parser import output_file, tells
 from train_RL_agents.commands.traffic import add_traffic_option, check_traffic_option
 from train_RL_agents.commands.worlds import SteeredWorlds, long_episodes, worlds_of
@@ -71,6 +76,7 @@ def add_policy_options(parser: argparse.ArgumentParser, *, required: bool, stage
         stages=f"{stages} this stage (default: the task's last)",
         scenario=f"{stages} these scenarios",
     )
+    add_config_option(parser, "env and evaluation.stages")
     add_traffic_option(parser)
     parser.add_argument(
         "--seed",

@@ -223,6 +223,7 @@ def evaluate(
     title = f"{agent.name}, episodes of seed {arguments.seed}"
     title += "".join(f", {name} {value}" for name, value in risk.items())
     title += f", every other vessel by {arguments.traffic}" if arguments.traffic else ""
+    title += f", {arguments.config}" if arguments.config else ""
     title += "".join(f", {setting}" for setting in arguments.settings)
     recording = Recording()
     act = guarded(agent.act)

@@ -13,7 +13,7 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, build, plain
 from train_RL_agents.agents.shield_settings import ShieldConfig
-from train_RL_agents.config.files import read_overrides
+from train_RL_agents.config.files import read_overrides, read_worlds
 from train_RL_agents.config.plain import check_of_task
 from train_RL_agents.config.schema import TrainConfig
 
@@ -86,6 +86,21 @@ def add_world_options(parser: argparse.ArgumentParser, *, stages: str, scenario:
     )
 
 
+def add_config_option(parser: argparse.ArgumentParser, taken: str) -> None:
+    """Add ``--config``.
+
+    Args:
+        parser: where to.
+        taken: the keys that are taken from the file, for the help.
+    """
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help=f"take {taken} from this file of settings, as train.py --config does; the options of "
+        "this command line win, and what else the file says has no effect",
+    )
+
+
 def split_settings(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the arguments without ``env.KEY=VALUE``, and these."""
     settings = [argument for argument in arguments if SETTING.fullmatch(argument)]
@@ -107,12 +122,21 @@ def world_settings(arguments: argparse.Namespace, task: str) -> list[str]:
     return settings
 
 
-def env_with(settings: Sequence[str], task: str, env: TaskConfig) -> TaskConfig:
-    """Return the environment of a task, changed by ``env.KEY=VALUE``.
+def env_with(
+    settings: Sequence[str], task: str, env: TaskConfig, path: str | None = None
+) -> TaskConfig:
+    """Return the environment of a task, changed by a file's, then by ``env.KEY=VALUE``.
 
     Raises:
         ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
+        ConfigError: the file cannot be read, or has another task.
     """
+    if path is not None:
+        values = read_worlds(path, task).env
+        try:
+            env = build(type(env), values, where="env", base=env)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
     if not settings:
         return env
     values = read_overrides(settings)["env"]
@@ -121,6 +145,17 @@ def env_with(settings: Sequence[str], task: str, env: TaskConfig) -> TaskConfig:
     check_of_task(values, task)
     changed: TaskConfig = build(type(env), values, where="env", base=env)
     return changed
+
+
+def stages_given(arguments: argparse.Namespace, task: str) -> tuple[Stage, ...]:
+    """Return the stages of ``--stage``, else those of ``--config``; none where both name none.
+
+    Raises:
+        ConfigError: the task has no stage of that number, or the file is of no use.
+    """
+    if arguments.stage:
+        return stages_of(arguments.stage, task)
+    return read_worlds(arguments.config, task).stages if arguments.config else ()
 
 
 def groups_in(settings: Sequence[str]) -> set[str]:
@@ -143,15 +178,14 @@ def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> Tr
 
     Args:
         config: of the policy.
-        arguments: has ``settings`` and ``stage``.
+        arguments: has ``settings``, ``stage`` and ``config``.
 
     Raises:
-        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
-        ConfigError: the task has no stage of that number.
+        ConfigError: as `env_with` and `stages_given`.
     """
-    changes: dict = {"env": env_with(arguments.settings, config.task, config.env)}
-    if arguments.stage:
-        stages = stages_of(arguments.stage, config.task)
+    env = env_with(arguments.settings, config.task, config.env, arguments.config)
+    changes: dict = {"env": env}
+    if stages := stages_given(arguments, config.task):
         changes["evaluation"] = dataclasses.replace(config.evaluation, stages=stages, episodes=(1,))
     return dataclasses.replace(config, **changes)
 

@@ -15,7 +15,12 @@ from marinenav_env.envs.make import TASKS
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.episodes.schema import POLICY
 from marinenav_env.fields import ConfigError
-from train_RL_agents.commands.options import read_shield, with_true_hulls, with_world_options
+from train_RL_agents.commands.options import (
+    read_shield,
+    stages_given,
+    with_true_hulls,
+    with_world_options,
+)
 from train_RL_agents.commands.traffic import traffic_for, traffic_name
 from train_RL_agents.commands.vessel_notes import tell_of_vessel
 from train_RL_agents.evaluation.baselines.registry import check_hull
@@ -101,7 +106,7 @@ def worlds_of(
         env, others, steer = _of_scenarios(arguments, env_config, options)
         names = [stage.label for stage in env.stages]
     else:
-        given = config.evaluation.stages if arguments.stage else config.evaluation.stages[-1:]
+        given = stages_given(arguments, config.task) or config.evaluation.stages[-1:]
         changed: Any = changes or {}
         stages = [dataclasses.replace(stage, **changed) for stage in given]
         index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)

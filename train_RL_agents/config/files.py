@@ -7,13 +7,14 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from marinenav_env.envs.make import TASKS
+from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError, convert
 from marinenav_env.files import read_parsed
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
@@ -116,6 +117,44 @@ def made_for(
     named = _named_layers(preset, path)
     naming = [(where, str(layer["agent"])) for where, layer in named.items() if "agent" in layer]
     return naming[-1] if naming else (None, None)
+
+
+class FileOfWorlds(NamedTuple):
+    """What a file of settings says of the worlds that a policy meets.
+
+    Attributes:
+        env: what it changes in the environment, as nested dictionaries.
+        stages: of its evaluations; empty where it names none.
+    """
+
+    env: dict[str, Any]
+    stages: tuple[Stage, ...]
+
+
+def read_worlds(path: str | Path, task: str) -> FileOfWorlds:
+    """Read from a file of a training, which `load_config` takes, what it says of the worlds.
+
+    Args:
+        path: the file, which may name a preset to begin with.
+        task: of the policy that is to meet them.
+
+    Raises:
+        ConfigError: the file is missing or damaged, or made for another task; or anything in it is
+            what no training would take. Without an algorithm's name `algorithm` may be any's.
+    """
+    layers = list(_named_layers(None, path).values())
+    named = _last(layers, "task", task)
+    if named != task:
+        raise ConfigError(f"{path}: task is {named!r}, and the policy's {task!r}: leave one out")
+    if all("agent" not in layer for layer in layers):
+        layers = [{**layer, "algorithm": {}} for layer in layers]
+    try:
+        config, _, _ = _merged(layers, None, task)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    merged: Any = OmegaConf.to_container(OmegaConf.merge({"env": {}}, *map(dict, layers)))
+    stages = "stages" in merged.get("evaluation", {})
+    return FileOfWorlds(merged["env"], config.evaluation.stages if stages else ())
 
 
 def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict[str, Any]]:

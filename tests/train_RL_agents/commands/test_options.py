@@ -6,8 +6,12 @@ import pytest
 
 from marinenav_env.envs.icra2024 import ICRA2024_EXPERIMENTS
 from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
+from marinenav_env.episodes.format import read_episode
+from marinenav_env.episodes.replay import task_of_episode
 from scripts import episode, robustness
-from tests.train_RL_agents.policy_samples import save_policy, table_of
+from tests.marinenav_env.rollouts import EPISODES
+from tests.train_RL_agents.policies.test_export import torchscript_metadata
+from tests.train_RL_agents.policy_samples import export_policy, save_policy, table_of
 from train_RL_agents import evaluate, train
 from train_RL_agents.commands import training
 from train_RL_agents.commands.options import split_settings, with_world_options, world_settings
@@ -27,6 +31,76 @@ def test_stages_and_settings():
     assert config.env.perception.range == 9.0
     assert config.env.episode == TrainConfig().env.episode
     assert with_world_options(TrainConfig(), evaluate.parse(POLICY)) == TrainConfig()
+
+
+WATER = """
+preset: short
+env: {scenario: {width: 80}, stream: {speed: [0.0, 0.3]}, episode: {max_steps: 9}}
+evaluation: {stages: [[1, 0, 2, 50], [2, 0, 0, 50]]}
+algorithm: {tune_alpha: false}
+"""
+
+
+@pytest.fixture
+def water(tmp_path):
+    """A file of a training with SAC, which the command line would name."""
+    (tmp_path / "water.yaml").write_text(WATER)
+    return ["--config", str(tmp_path / "water.yaml")]
+
+
+def test_a_training_s_file_says_which_worlds(water):
+    def given(*arguments):
+        return with_world_options(TrainConfig(), evaluate.parse([*POLICY, *water, *arguments]))
+
+    config = given()
+    assert config.evaluation.stages == (Stage(1, 0, 2, 50.0), Stage(2, 0, 0, 50.0))
+    assert (config.env.scenario.width, config.env.stream.speed) == (80.0, (0.0, 0.3))
+    assert config.total_steps == TrainConfig().total_steps
+    assert given("--stage", "2").evaluation.stages == PUBLISHED_STAGES[1:2]
+    assert given("env.scenario.width=70").env.scenario.width == 70.0
+    assert given("env.scenario.width=70").env.stream.speed == (0.0, 0.3)
+
+
+def test_every_program_takes_the_file(water, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 3)
+    table = table_of(tmp_path, *POLICY, *water)
+    assert table["config"] == water[1]
+    assert [row["robots"] for row in table["stages"]] == [1, 2]
+    assert table["env"]["stream"]["speed"] == [0.0, 0.3]
+    assert table["env"]["episode"]["max_steps"] == 3  # evaluations have their own ends
+    steered = ["--checkpoint", "baseline:goal-straight", *water, "--limit", "3"]
+    calm = "env.stream.speed=[0,0]"  # which episode files cannot hold
+    assert episode.main(["record", *steered, calm, "--output", str(tmp_path / "files")]) == 0
+    recorded = [task_of_episode(read_episode(file)) for file in (tmp_path / "files").iterdir()]
+    assert [config.scenario.width for _, config, _ in recorded] == [80.0, 80.0]
+    assert episode.main(["plot", *steered, "--output", str(tmp_path / "x.png")]) == 0
+    path = save_policy(tmp_path / "policy.pt", "DDPG")
+    said = torchscript_metadata(export_policy(path, "torchscript", *water))
+    assert said["config"]["env"]["scenario"]["width"] == 80.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("env: {stream: {sped: 1}}", "unknown setting 'env.stream.sped'"),
+        ("updates: {batch_sise: 1}", "unknown setting 'updates.batch_sise'"),
+        ("agent: DQN\nalgorithm: {tune_alpha: true}", "unknown setting 'algorithm.tune_alpha'"),
+        ("task: icra2024\nagent: DQN", "task is 'icra2024', and the policy's 'marine'"),
+        ("preset: shrt", "preset is 'shrt': choose one of"),
+        ("env:", "env is None"),
+    ],
+)
+def test_a_file_that_no_training_would_take(tmp_path, text, message, refused):
+    path = tmp_path / "water.yaml"
+    path.write_text(text)
+    said = refused(evaluate.main, [*POLICY, "--config", str(path)], message)
+    assert said.count(str(path)) == 1
+    refused(evaluate.main, [*POLICY, "--config", "missing.yaml"], "missing.yaml")
+
+
+def test_an_episode_file_has_its_own_worlds(water, refused):
+    drawn = ["plot", str(EPISODES / "calm_policy_5r_4o.json"), *water]
+    refused(episode.main, drawn, "--checkpoint is missing", status=2)
 
 
 def test_hulls_of_a_training_do_not_decide_which_worlds_a_policy_can_meet(tmp_path, monkeypatch):

@@ -229,7 +229,7 @@ def test_command_line(saved, tmp_path, capsys, short_evaluations):
     figure = tmp_path / "episodes.png"
     table = table_of(tmp_path, *arguments, "--figure", str(figure))
     assert figure.read_bytes().startswith(b"\x89PNG")
-    asked = ["seed", "settings", "scenario", "traffic", "cvar", "adaptive_cvar", "commit"]
+    asked = ["seed", "config", "settings", "scenario", "traffic", "cvar", "adaptive_cvar", "commit"]
     assert list(table) == ["checkpoint", *asked, "env", "stages", "stages_mean_actions"]
     ends = table["env"]["episode"]  # of the evaluation, not of the training
     assert (ends["max_steps"], ends["stop_on_collision"]) == (episodes.DECISION_LIMIT, True)
