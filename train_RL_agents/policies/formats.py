@@ -48,7 +48,10 @@ def write_torchscript(
 ) -> bytes:
     """Return a TorchScript file: the description inside as JSON, the checksum as its comment."""
     buffer = io.BytesIO()
-    extra_files = {METADATA: json.dumps(description, indent=1)}
+    names = [entry["name"] for entry in description["inputs"]]
+    arguments = ", ".join([f"({', '.join(names[:parts])})", *names[parts:]])
+    described = {**description, "call": f"model({arguments})"}
+    extra_files = {METADATA: json.dumps(described, indent=1)}
     torch.jit.save(torch.jit.script(network), buffer, _extra_files=extra_files)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = UNSEALED.encode()
@@ -92,9 +95,11 @@ def write_onnx(
         dynamo=False,  # the newer exporter needs a package more and gives the same graph
     )
     model = onnx.load_from_string(buffer.getvalue())
+    named = ", ".join(f'"{name}": {name}' for name in names["inputs"])
+    described = {**description, "call": f"session.run(None, {{{named}}})"}
     texts = {
         key: value if isinstance(value, str) else json.dumps(value)
-        for key, value in description.items()
+        for key, value in described.items()
     }
     onnx.helper.set_model_props(model, {**texts, "checksum": UNSEALED})
     onnx.checker.check_model(model)

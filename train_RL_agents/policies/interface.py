@@ -84,7 +84,7 @@ def joined(observations: Sequence[ObservationTensors]) -> ObservationTensors:
 
 
 def describe(policy: Policy, outputs: Sequence[Tensor], dtype: torch.dtype) -> dict[str, Any]:
-    """Return what an exported file says of itself, as JSON values.
+    """Return what an exported file says of itself, as JSON values; its format adds the `call`.
 
     Args:
         policy: what is exported.
@@ -93,14 +93,12 @@ def describe(policy: Policy, outputs: Sequence[Tensor], dtype: torch.dtype) -> d
     """
     agent, config = policy.agent, policy.config
     others = agent.actor_inputs()
-    arguments = ", ".join([f"({', '.join(agent.spec.observation.keys)})", *others])
     meanings = zip(agent.actor_outputs.items(), outputs, strict=True)
     return {
         "program": "marinenav",
         "agent": agent.name,
         "commit": source_commit(),
         "origin": policy.origin,
-        "call": f"model({arguments})",
         "dtype": str(dtype).removeprefix("torch."),
         "inputs": agent.spec.observation.describe()
         + [

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import onnx
 import onnxruntime
 import pytest
@@ -125,6 +126,19 @@ def test_files_say_what_they_are(policy, kind, read):
     assert said["config"]["agent"] == name
     support = torch.linspace(-30.0, 60.0, 51).tolist() if name == "Rainbow" else None
     assert said.get("support") == support
+
+
+def test_files_say_how_they_are_called(policy):
+    _, files, inputs, expected = policy
+    given = dict(zip([*INPUTS, "taus"], inputs, strict=False))
+    model = torch.jit.load(str(files["torchscript"]))
+    found = eval(torchscript_metadata(files["torchscript"])["call"], {"model": model, **given})
+    torch.testing.assert_close(outputs_of(found), expected)
+    given = {name: part.float().numpy() for name, part in given.items()}
+    session = onnxruntime.InferenceSession(str(files["onnx"]))
+    found = eval(onnx_metadata(files["onnx"])["call"], {"session": session, **given})
+    for part, exact in zip(found, expected, strict=True):
+        np.testing.assert_allclose(part, exact.numpy(), rtol=1e-3, atol=1e-3)
 
 
 def level_by_metadata(said, objects, mask):
