@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.train_RL_agents.short_runs import TINY
+from tests.train_RL_agents.short_runs import TINY, assert_same
 from train_RL_agents import train
 from train_RL_agents.commands import training
 from train_RL_agents.run import checkpoint
@@ -76,6 +76,22 @@ def test_a_sweep_keeps_what_it_was_given_last(tmp_path, monkeypatch):
     states = [checkpoint.load(checkpoint.newest(tmp_path / f"seed_{n}")) for n in (4, 5)]
     assert [state["step"] for state in states] == [36, 36]
     assert [state["learner"]["replay"] for state in states] == [None, None]
+
+
+def test_a_run_is_as_long_as_was_asked_last(tmp_path, monkeypatch):
+    """Also where it is killed before its next checkpoint; its file keeps the replay till then."""
+    assert train.main(["--output", str(tmp_path), *TINY, "curriculum.mode=sequential"]) == 0
+    before = checkpoint.load(checkpoint.newest(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchRLTrainer, "train", lambda *_: 1 / 0)
+        given = ["total_steps=36", "checkpoint.with_replay=false"]
+        with pytest.raises(ZeroDivisionError):
+            train.main(["--resume", str(tmp_path), *given])
+    killed = checkpoint.load(checkpoint.newest(tmp_path))
+    assert_same(before, killed, ignored=("config.",))
+    assert killed["learner"]["replay"] is not None
+    assert train.main(["--resume", str(tmp_path)]) == 0
+    assert checkpoint.load(checkpoint.newest(tmp_path))["step"] == 36
 
 
 def test_a_longer_run_takes_the_stages_of_its_length(tmp_path, monkeypatch):

@@ -74,8 +74,14 @@ class SavedRun:
             )
         return state, own
 
-    def go_back_to(self, state: dict[str, Any]) -> dict[str, Any] | None:
+    def go_back_to(self, state: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | None:
         """Remove the records and checkpoints after a state that all processes have taken over.
+
+        A run that is to have another length has it from now on, whatever ends this start.
+
+        Args:
+            state: the first process's part of a checkpoint.
+            config: the settings of this start.
 
         Returns:
             The best checkpoint that is left, if any; other processes than the first do nothing.
@@ -83,6 +89,8 @@ class SavedRun:
         self.processes.wait()
         if not self.processes.first:
             return None
+        if config["total_steps"] != state["config"]["total_steps"]:
+            checkpoint.save(self.checkpoints.path(state["step"]), {**state, "config": config})
         (self.folder / EVALUATION).unlink(missing_ok=True)
         # No checkpoint may be left, at any moment, whose records are gone.
         self.checkpoints.drop_after(state["step"])

@@ -123,7 +123,7 @@ class RunState:
         """
         state, own = self.saved.read(path)
         if not self.config.checkpoint.with_replay:
-            own["learner"]["replay"] = None
+            own = {**own, "learner": {**own["learner"], "replay": None}}
         try:
             self.learner.agent.load_training_state(state["model"])
             self.learner.load_state_dict(own["learner"])
@@ -136,7 +136,7 @@ class RunState:
         if own["learner"]["replay"] is None:
             self.counters.stored = 0.0
         self.learner.set_stages(self.stages())  # others, where the run is to be longer
-        best = self.saved.go_back_to(state)
+        best = self.saved.go_back_to(state, plain(self.config))
         if best is None:
             self.counters.forget_best()
         elif "standing" in best:  # the end of a run that is to be longer, or as before

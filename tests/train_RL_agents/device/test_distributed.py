@@ -320,6 +320,16 @@ def test_two_processes_have_identical_weights_and_own_worlds(tmp_path):
     for own, expected in zip(parts(tmp_path, 480), whole, strict=True):
         assert_same(own, expected)
 
+    # A longer one that fails before its next checkpoint stays longer.
+    longer = run_two("--resume", str(tmp_path), "total_steps=600", **{FAILING: "1"})
+    output, _ = longer.communicate(timeout=300)
+    assert "RuntimeError: it fails alone" in output
+    assert folder.steps()[-1] == 480
+    resumed = run_two("--resume", str(tmp_path))
+    output, _ = resumed.communicate(timeout=300)
+    assert resumed.returncode == 0, output
+    parts(tmp_path, 600)
+
 
 @torchrun
 def test_a_signal_to_several_processes_is_heard_between_logs(tmp_path):
