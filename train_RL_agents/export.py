@@ -18,7 +18,7 @@ from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.commands.options import (
     SETTINGS_HELP,
     add_config_option,
-    env_with,
+    env_given,
     read_shield,
     split_settings,
     with_true_hulls,
@@ -172,7 +172,7 @@ def for_vessel(policy: Policy, settings: Sequence[str], file: str | None = None)
         ConfigError: a setting is unknown or wrong.
     """
     config = with_true_hulls(policy.config)
-    env = env_with(settings, config.task, config.env, file)
+    env = env_given(config, settings, file)
     config = dataclasses.replace(config, env=env)
     tell_of_vessel(env)
     policy.agent.spec = spec_of(config)

@@ -122,21 +122,28 @@ def world_settings(arguments: argparse.Namespace, task: str) -> list[str]:
     return settings
 
 
-def env_with(
-    settings: Sequence[str], task: str, env: TaskConfig, path: str | None = None
-) -> TaskConfig:
-    """Return the environment of a task, changed by a file's, then by ``env.KEY=VALUE``.
+def env_given(config: TrainConfig, settings: Sequence[str], path: str | None) -> TaskConfig:
+    """Return the environment of a policy, changed by that of ``--config``, then by the settings.
 
     Raises:
-        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
-        ConfigError: the file cannot be read, or has another task.
+        ConfigError: as `read_worlds` and `env_with`.
     """
+    env = config.env
     if path is not None:
-        values = read_worlds(path, task).env
+        values = read_worlds(path, config).env
         try:
             env = build(type(env), values, where="env", base=env)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
+    return env_with(settings, config.task, env)
+
+
+def env_with(settings: Sequence[str], task: str, env: TaskConfig) -> TaskConfig:
+    """Return the environment of a task, changed by ``env.KEY=VALUE``.
+
+    Raises:
+        ConfigError: a key is unknown, or a value has a wrong type or is out of its bounds.
+    """
     if not settings:
         return env
     values = read_overrides(settings)["env"]
@@ -147,15 +154,15 @@ def env_with(
     return changed
 
 
-def stages_given(arguments: argparse.Namespace, task: str) -> tuple[Stage, ...]:
+def stages_given(arguments: argparse.Namespace, config: TrainConfig) -> tuple[Stage, ...]:
     """Return the stages of ``--stage``, else those of ``--config``; none where both name none.
 
     Raises:
         ConfigError: the task has no stage of that number, or the file is of no use.
     """
     if arguments.stage:
-        return stages_of(arguments.stage, task)
-    return read_worlds(arguments.config, task).stages if arguments.config else ()
+        return stages_of(arguments.stage, config.task)
+    return read_worlds(arguments.config, config).stages if arguments.config else ()
 
 
 def groups_in(settings: Sequence[str]) -> set[str]:
@@ -181,11 +188,10 @@ def with_world_options(config: TrainConfig, arguments: argparse.Namespace) -> Tr
         arguments: has ``settings``, ``stage`` and ``config``.
 
     Raises:
-        ConfigError: as `env_with` and `stages_given`.
+        ConfigError: as `env_given` and `stages_given`.
     """
-    env = env_with(arguments.settings, config.task, config.env, arguments.config)
-    changes: dict = {"env": env}
-    if stages := stages_given(arguments, config.task):
+    changes: dict = {"env": env_given(config, arguments.settings, arguments.config)}
+    if stages := stages_given(arguments, config):
         changes["evaluation"] = dataclasses.replace(config.evaluation, stages=stages, episodes=(1,))
     return dataclasses.replace(config, **changes)
 

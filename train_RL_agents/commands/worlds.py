@@ -106,7 +106,7 @@ def worlds_of(
         env, others, steer = _of_scenarios(arguments, env_config, options)
         names = [stage.label for stage in env.stages]
     else:
-        given = stages_given(arguments, config.task) or config.evaluation.stages[-1:]
+        given = stages_given(arguments, config) or config.evaluation.stages[-1:]
         changed: Any = changes or {}
         stages = [dataclasses.replace(stage, **changed) for stage in given]
         index = torch.arange(len(stages)).repeat_interleave(arguments.episodes)

@@ -131,25 +131,28 @@ class FileOfWorlds(NamedTuple):
     stages: tuple[Stage, ...]
 
 
-def read_worlds(path: str | Path, task: str) -> FileOfWorlds:
+def read_worlds(path: str | Path, policy: TrainConfig) -> FileOfWorlds:
     """Read from a file of a training, which `load_config` takes, what it says of the worlds.
 
     Args:
         path: the file, which may name a preset to begin with.
-        task: of the policy that is to meet them.
+        policy: settings of the one that is to meet them.
 
     Raises:
         ConfigError: the file is missing or damaged, or made for another task; or anything in it is
             what no training would take. Without an algorithm's name `algorithm` may be any's.
     """
     layers = list(_named_layers(None, path).values())
-    named = _last(layers, "task", task)
-    if named != task:
-        raise ConfigError(f"{path}: task is {named!r}, and the policy's {task!r}: leave one out")
+    task = _last(layers, "task", policy.task)
+    if task != policy.task:
+        raise ConfigError(
+            f"{path}: task is {task!r}, and the policy's {policy.task!r}: give a file of its task"
+        )
+    agent = None
     if all("agent" not in layer for layer in layers):
-        layers = [{**layer, "algorithm": {}} for layer in layers]
+        agent, layers = policy.agent, [{**layer, "algorithm": {}} for layer in layers]
     try:
-        config, _, _ = _merged(layers, None, task)
+        config, _, _ = _merged(layers, agent, task)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     merged: Any = OmegaConf.to_container(OmegaConf.merge({"env": {}}, *map(dict, layers)))
