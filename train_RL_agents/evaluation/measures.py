@@ -28,7 +28,8 @@ class Measures(NamedTuple):
             ``gap_buoy`` (least gap between hull circles, m, infinite when alone), ``end_vessel``
             and ``end_buoy`` (the same at its end), ``near_vessel`` and ``near_buoy`` (how many came
             nearer than a near miss, without contact), ``path`` (m), ``direct`` (m, straight from
-            start to end), ``time`` (s), and what `measure` was given.
+            start to end), ``time`` (s), ``sternway`` (s of it moving astern), and what `measure`
+            was given.
         encounters: columns [E] of `encounters.find_encounters`.
         meetings: columns [M] of `meetings.find_meetings`.
         hull_radius: m.
@@ -170,12 +171,15 @@ def measure_vessels(
     last_row = (present.sum(0) - 1).clamp(min=0)
     sailed = torch.hypot(motion.x.diff(dim=0), motion.y.diff(dim=0))
     ways = (_at(field, last_row) - field[0] for field in (motion.x, motion.y))
+    surge = torch.addcmul(motion.vx * motion.heading.cos(), motion.vy, motion.heading.sin())
+    astern = present[1:] & (surge[1:] < -V1.sternway)
     return {
         **_among_vessels(pairs, last_row, hull_radius),
         **_among_buoys(motion, buoys, last_row, hull_radius),
         "path": torch.where(present[1:], sailed, 0.0).sum(0),
         "direct": torch.hypot(*ways),
         "time": last_row * decision_time,
+        "sternway": astern.sum(0) * decision_time,
     }
 
 

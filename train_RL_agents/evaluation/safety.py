@@ -32,7 +32,8 @@ def safety(measures: Measures) -> dict[str, Any]:
     vessels, bootstrap = measures.vessels, bootstrap_of(measures.worlds)
     world = vessels["world"]
     everyone = bootstrap.sums(world, torch.ones_like(vessels["time"]))
-    hours = bootstrap.sums(world, vessels["time"]) / SECONDS_PER_HOUR
+    seconds, astern = (bootstrap.sums(world, vessels[name]) for name in ("time", "sternway"))
+    hours = seconds / SECONDS_PER_HOUR
     reached = vessels["reached"] > 0
     ratio = (vessels["path"] / vessels["direct"])[reached]
 
@@ -46,6 +47,7 @@ def safety(measures: Measures) -> dict[str, Any]:
         "robot_success": share_of_vessels(reached),
         "path_ratio": bootstrap.mean(world[reached], ratio).as_json(),
         "robot_energy": bootstrap.mean(world[reached], vessels["energy"][reached]).as_json(),
+        "sternway": bootstrap.ratio(astern, seconds).as_json(),
     }
     for kind in V1.near_miss_m:
         gap, near = vessels[f"gap_{kind}"], vessels[f"near_{kind}"]

@@ -29,6 +29,7 @@ class Score:
     release_ratio: float = 1.5  # of that distance
     min_speed: float = 0.5  # m/s
     least_relative_speed: float = 0.05  # m/s, below which nobody approaches
+    sternway: float = 0.1  # m/s, from which a vessel moves astern
     horizon_s: float = 20.0
     # classes
     abaft_beam: float = 112.5

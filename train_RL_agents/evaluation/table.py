@@ -145,6 +145,7 @@ SAFETY_ROWS = {
     "gap 5% (m)": ("least_gap_vessel", "p05_m"),
     "gap 50% (m)": ("least_gap_vessel", "median_m"),
     "path ratio": ("path_ratio",),
+    "time astern": ("sternway",),
     "acts in (s)": ("first_action", "median_s"),
 }
 """Rows of the safety table, and where their numbers stand among the safety numbers."""
@@ -153,7 +154,8 @@ SAFETY_ROWS = {
 def _safety(results: Sequence[StageResult]) -> Table:
     caption = (
         "shares of episodes with a hit and of robots with a near miss (vessel 2 m, buoy 1 m); "
-        "quantiles of a robot's least gap to a vessel; docs/evaluation.md. Below: 95% intervals"
+        "quantiles of a robot's least gap to a vessel; share of the time astern through the "
+        "heading; docs/evaluation.md. Below: 95% intervals"
     )
     version = results[0].safety["score"]
     looks: Any = {"box": box.HORIZONTALS, "padding": 0, "min_width": LEAST_WIDTH}

@@ -11,7 +11,7 @@ from train_RL_agents.evaluation.measures import Measures
 from train_RL_agents.evaluation.safety import collisions, first_action, safety
 
 COLUMNS = ("world", "gap_vessel", "end_vessel", "gap_buoy", "end_buoy", "near_vessel", "near_buoy")
-COLUMNS += ("path", "direct", "time", "reached", "collided", "energy")
+COLUMNS += ("path", "direct", "time", "reached", "collided", "energy", "sternway")
 NOBODY = dict.fromkeys(
     ("world", "beta0", "alpha0", "action", "closest", "start", "action_tcpa", "action_distance"),
     torch.zeros(0),
@@ -29,13 +29,13 @@ def vessels(*rows, worlds):
 
 FAR = math.inf
 ROWS = (
-    # world, least and last gap to a vessel, to a buoy, near misses, path, direct, time, ends
-    (0, 1.5, 9.0, 0.5, 5.0, 2, 1, 44.0, 40.0, 20.0, 1, 0, 3e4),
-    (0, 1.5, 9.0, FAR, FAR, 1, 0, 40.0, 40.0, 20.0, 1, 0, 2e4),
-    (1, -0.1, -0.1, 3.0, 3.0, 0, 0, 20.0, 20.0, 10.0, 0, 1, 1e4),
-    (1, -0.1, -0.1, 0.0, -0.2, 0, 0, 20.0, 20.0, 10.0, 0, 1, 1e4),
-    (2, 4.0, 8.0, -0.2, -0.2, 0, 0, 30.0, 30.0, 15.0, 0, 1, 1e4),
-    (2, 4.0, 8.0, 6.0, 6.0, 0, 0, 30.0, 30.0, 15.0, 0, 0, 1e4),
+    # world, least and last gap to vessel, to buoy, near misses, path, direct, time, ends, astern
+    (0, 1.5, 9.0, 0.5, 5.0, 2, 1, 44.0, 40.0, 20.0, 1, 0, 3e4, 9.0),
+    (0, 1.5, 9.0, FAR, FAR, 1, 0, 40.0, 40.0, 20.0, 1, 0, 2e4, 0.0),
+    (1, -0.1, -0.1, 3.0, 3.0, 0, 0, 20.0, 20.0, 10.0, 0, 1, 1e4, 0.0),
+    (1, -0.1, -0.1, 0.0, -0.2, 0, 0, 20.0, 20.0, 10.0, 0, 1, 1e4, 0.0),
+    (2, 4.0, 8.0, -0.2, -0.2, 0, 0, 30.0, 30.0, 15.0, 0, 1, 1e4, 0.0),
+    (2, 4.0, 8.0, 6.0, 6.0, 0, 0, 30.0, 30.0, 15.0, 0, 0, 1e4, 0.0),
 )
 
 
@@ -50,6 +50,7 @@ def test_numbers_by_hand():
         "robot_success": pytest.approx(2 / 6, abs=1e-4),
         "path_ratio": 1.05,
         "robot_energy": 25000.0,
+        "sternway": 0.1,
         "collision_vessel": pytest.approx(1 / 3, abs=1e-4),
         "collision_buoy": pytest.approx(2 / 3, abs=1e-4),
         "near_miss_vessel": pytest.approx(2 / 6, abs=1e-4),
@@ -119,6 +120,14 @@ def test_motion_gives_separation_path_and_time():
     assert columns["path"].tolist() == pytest.approx([20.0, 20.0, 10.0])
     assert columns["direct"].tolist() == pytest.approx([20.0, 20.0, 10.0])
     assert columns["time"].tolist() == [10.0, 10.0, 10.0]
+
+
+def test_sternway_is_motion_against_the_heading():
+    ships = [
+        vessel((0, 0), 30, 2.0, changes={4: (30, -1.0), 7: (30, -0.05), 9: (30, 2.0)}),
+        vessel((0, 60), 200, 2.0),
+    ]
+    assert measured(ships, steps=20).vessels["sternway"].tolist() == [1.5, 0.0]
 
 
 def test_the_least_gap_lies_between_two_decisions():
