@@ -22,7 +22,7 @@ from train_RL_agents.agents.policy_wrapper import PolicyWrapper
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.build import build_agent
 from train_RL_agents.device.cuda_graphs import CapturedStep
-from train_RL_agents.evaluation.baselines.registry import Actor, check_hull
+from train_RL_agents.evaluation.baselines.registry import Actor, let_steer
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 
@@ -102,12 +102,12 @@ def check_vessel(case: Case, agent: Actor, own: TaskConfig) -> None:
         own: the environment that it was trained in.
 
     Raises:
-        ConfigError: a baseline knows another vessel, or discrete actions are other thrust rates.
+        ConfigError: a baseline cannot steer the vessel, or discrete actions are other thrust rates.
     """
     if not isinstance(case.env, ThrustTaskConfig):
         return
     vessel = case.env.vessel
-    check_hull(agent, vessel)
+    let_steer(agent, vessel)
     same = own.vessel.discrete_thrust_rates == vessel.discrete_thrust_rates
     remedy = f"its discrete actions are not the thrust rates of the vessel {vessel.name!r} here"
     remedy += "; give env.vessel as it was trained, or a policy with continuous actions"

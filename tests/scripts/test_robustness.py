@@ -80,7 +80,7 @@ def test_settings_decide_which_quantities_there_are(tmp_path, monkeypatch, refus
     [
         ("env.wind.sped=3", "unknown setting 'env.wind.sped'"),
         ("env.perception.rays=40", "env.perception.rays is a setting of marine_sectors, and"),
-        ("env.vessel=otter", "baseline 'orca' knows the motion of 'wamv16' only"),
+        ("env.vessel={x_u: 0, x_uu: 0}", "baseline is 'orca': env.vessel has no top speed"),
     ],
 )
 def test_settings_of_no_use_are_refused(setting, message, tmp_path, refused):

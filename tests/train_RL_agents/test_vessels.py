@@ -84,10 +84,10 @@ def test_safety_refuses_what_it_cannot_tell():
     assert shield_agent(agent, config, ShieldConfig(), agent.act)
 
 
-def test_classical_controllers_refuse_another_vessel():
+def test_classical_controllers_refuse_a_vessel_without_a_top_speed():
     own = {"start": [0, 0], "goal": [30, 0], "heading_deg": 0, "steer": "policy"}
     other = {"start": [30, 10], "goal": [0, 10], "heading_deg": 180, "steer": "orca"}
     scenario = Scenario(name="meeting", vessels=[own, other])
-    settings = TrainConfig(env=load_config(overrides=["env.vessel=otter"])[0].env)
-    with pytest.raises(ConfigError, match="steer is 'orca': it knows the motion of 'wamv16' only"):
+    settings = TrainConfig(env=load_config(overrides=["env.vessel={x_u: 0, x_uu: 0}"])[0].env)
+    with pytest.raises(ConfigError, match=r"steer is 'orca': env\.vessel has no top speed"):
         ScenarioEvaluation([scenario], seed=0, config=settings.env, discrete=True)

@@ -18,12 +18,12 @@ from train_RL_agents.commands.options import (
     with_world_options,
 )
 from train_RL_agents.commands.traffic import traffic_for
-from train_RL_agents.commands.vessel_notes import tell_of_vessel
+from train_RL_agents.commands.vessel_notes import as_setting, tell_of_vessel
 from train_RL_agents.config.build import spec_of
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.against import compare, print_comparison
-from train_RL_agents.evaluation.baselines.registry import Actor, check_hull
+from train_RL_agents.evaluation.baselines.registry import Actor, Baseline, let_steer
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.report.evaluated import Evaluated
@@ -97,11 +97,11 @@ def evaluation_for(
 
     Raises:
         ConfigError: there is no such scenario, or it cannot be played.
-        ConfigError: a classical controller would steer a vessel that it does not know.
+        ConfigError: a classical controller cannot steer the vessel.
         ConfigError: the traffic cannot be steered.
     """
     if config.task in VESSEL_TASKS:
-        check_hull(agent, config.env.vessel)
+        let_steer(agent, config.env.vessel)
     count, seed = arguments.episodes, arguments.seed
     if not arguments.scenario:
         episodes = (count or EPISODES,) * len(config.evaluation.stages)
@@ -117,7 +117,7 @@ def check_together(arguments: argparse.Namespace) -> None:
     Raises:
         CheckpointError: a policy is missing, damaged or of an unknown kind.
         ConfigError: a policy is of another task than the first, its actions mean something else
-            there, or it is a classical controller that does not know the vessel.
+            there, or it is a classical controller that cannot steer the vessel.
         ConfigError: an option knows the task not, or the traffic cannot be steered.
     """
     paths = [*arguments.checkpoint, *([arguments.against] if arguments.against else [])]
@@ -132,15 +132,16 @@ def check_together(arguments: argparse.Namespace) -> None:
             raise ConfigError(
                 f"task of {path} is {config.task!r}, that of {first} {task!r}: {remedy}"
             )
-        if spec_of(config).action != spec_of(in_worlds_of(config, worlds)).action:
+        met = in_worlds_of(config, worlds)
+        if not isinstance(agent, Baseline) and spec_of(config).action != spec_of(met).action:
             raise ConfigError(
                 f"{path} steers otherwise than {first}, whose actions mean something else: {remedy}"
-                ", or give all one vessel with env.vessel=NAME"
+                f", or give all one vessel, as that of {first}: {as_setting(worlds.env.vessel)}"
             )
         if task in VESSEL_TASKS:
-            check_hull(agent, worlds.env.vessel)
+            let_steer(agent, worlds.env.vessel)
         if arguments.traffic:
-            traffic_for(arguments, agent, in_worlds_of(config, worlds))
+            traffic_for(arguments, agent, met)
     if arguments.report and task != "marine":
         raise ConfigError(f"task is {task!r}: --report knows the vessels of 'marine' only")
     for option in ("figure", "against"):

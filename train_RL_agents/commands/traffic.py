@@ -49,7 +49,7 @@ def traffic_for(arguments: argparse.Namespace, agent: Actor, config: TrainConfig
 
     Raises:
         CheckpointError: the policy is damaged or of an unknown kind.
-        ConfigError: the task has no vessels to steer, the controller does not know this one, or
+        ConfigError: the task has no vessels to steer, the controller cannot steer this one, or
             the policy sees or steers otherwise.
     """
     name = arguments.traffic

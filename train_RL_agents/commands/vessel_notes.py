@@ -1,12 +1,29 @@
-"""What to tell of a vessel whose numbers do not go together."""
+"""What to tell of a vessel: how to give it, and that its numbers do not go together."""
 
 from __future__ import annotations
 
 import math
 import sys
 
+import yaml
+
 from marinenav_env.config import TaskConfig
+from marinenav_env.fields import Settings, plain
 from marinenav_env.vessels import VesselConfig
+
+
+def as_setting(vessel: Settings) -> str:
+    """Return what a vessel is on a command line: its name, or what differs from that vessel."""
+    given = plain(vessel)
+    name = given.get("name")
+    of_name = plain(vessel.presets.get(name, type(vessel)()))
+    own = {key: value for key, value in given.items() if value != of_name[key]}
+    if not own:
+        return f"env.vessel={name}"
+    if name != plain(type(vessel)()).get("name"):
+        own = {"name": name, **own}
+    written = yaml.safe_dump(own, default_flow_style=True, sort_keys=False, width=math.inf)
+    return f"'env.vessel={written.strip()}'"
 
 
 def tell_of_vessel(env: TaskConfig) -> None:

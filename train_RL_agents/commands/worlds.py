@@ -23,7 +23,7 @@ from train_RL_agents.commands.options import (
 )
 from train_RL_agents.commands.traffic import traffic_for, traffic_name
 from train_RL_agents.commands.vessel_notes import tell_of_vessel
-from train_RL_agents.evaluation.baselines.registry import check_hull
+from train_RL_agents.evaluation.baselines.registry import let_steer
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, steered
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import grouped, make_worlds
@@ -93,7 +93,7 @@ def worlds_of(
     kind = TASKS[config.task]
     tell_of_vessel(config.env)
     if isinstance(config.env, EnvConfig):
-        check_hull(agent, config.env.vessel)
+        let_steer(agent, config.env.vessel)
     env_config = adapt(config.env)
     options = {
         "discrete": agent.discrete,

@@ -16,10 +16,9 @@ from marinenav_env.fields import ConfigError
 from marinenav_env.vessels import VesselConfig
 from train_RL_agents.evaluation.baselines.registry import (
     BASELINES,
-    HULL,
     Baseline,
     nearest_index,
-    unknown_of,
+    unable_to_steer,
 )
 
 Policy = Callable[..., Tensor]
@@ -32,7 +31,11 @@ def controller(
     name: str, vessel: VesselConfig, *, discrete: bool, device: torch.device | str
 ) -> Policy:
     """Return what steers a vessel besides the policy, one of `CONTROLLERS`."""
-    act: Policy = Baseline(name, device).act if name in BASELINES else hold
+    act: Policy = hold
+    if name in BASELINES:
+        baseline = Baseline(name, device)
+        baseline.steer(vessel)
+        act = baseline.act
     return functools.partial(act_index, act, vessel) if discrete else act
 
 
@@ -48,10 +51,10 @@ def hold(observation: Observation) -> Tensor:
 
 def unable(name: str, vessel: VesselConfig, *, discrete: bool) -> str | None:
     """Return what keeps a controller from steering a vessel, in words; None if nothing does."""
-    if name in BASELINES and (unknown := unknown_of(vessel)):
-        return f"it knows the motion of {HULL.name!r} only, and {unknown}"
+    if name in BASELINES:
+        return unable_to_steer(name, vessel)
     holds = 0.0 in vessel.left_thrust_rates and 0.0 in vessel.right_thrust_rates
-    if name not in BASELINES and discrete and not holds:
+    if discrete and not holds:
         return "a thrust rate of 0 is missing among the discrete ones of the vessel on either side"
     return None
 

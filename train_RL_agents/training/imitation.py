@@ -15,7 +15,7 @@ from marinenav_env.vessels import VesselConfig
 from train_RL_agents.agents.dagger import DAgger
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.baselines.registry import Baseline, check_hull
+from train_RL_agents.evaluation.baselines.registry import Baseline, let_steer
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import settings_in, shield_agent
@@ -55,8 +55,8 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
 
     Raises:
         CheckpointError: there is no such policy.
-        ConfigError: none is named; or it is of another task or number of frames, or knows another
-            vessel; or its discrete actions are other ones; or the shield cannot guard it.
+        ConfigError: none is named; or it is of another task or number of frames, or cannot
+            steer the vessel; or its discrete actions are other ones; or the shield cannot guard it.
     """
     settings: Any = config.algorithm
     where = f"algorithm.teacher is {settings.teacher!r}"
@@ -77,7 +77,7 @@ def teacher_of(config: TrainConfig, device: torch.device) -> Teacher:
             "continuous actions"
         )
     if isinstance(agent, Baseline):
-        check_hull(agent, config.env.vessel)
+        let_steer(agent, config.env.vessel)
     act: Teacher = functools.partial(agent.act, mean=True)
     if settings.guarded:
         try:

@@ -103,8 +103,11 @@ def test_a_policy_acts_on_the_vessel_that_it_knows():
     assert chooser_of(dataclasses.replace(dqn, settings=heavy)).discrete
     with pytest.raises(ConfigError, match=r"pretrained/dqn': its discrete actions are not"):
         chooser_of(dqn)
-    with pytest.raises(ConfigError, match="'orca' knows the motion of 'wamv16' only"):
-        chooser_of(dataclasses.replace(otter, agent="baseline:orca"))
+    assert not chooser_of(dataclasses.replace(otter, agent="baseline:orca")).discrete
+    undamped = Case("inference", CPU, 2, agent="baseline:orca", settings=("env.vessel.n_r=0",))
+    undamped = dataclasses.replace(undamped, settings=(*undamped.settings, "env.vessel.n_rr=0"))
+    with pytest.raises(ConfigError, match=r"'orca': env\.vessel has no top yaw rate"):
+        chooser_of(undamped)
 
 
 def test_a_shield_plans_for_the_vessel_of_the_worlds():

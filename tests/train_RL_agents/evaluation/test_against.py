@@ -1,5 +1,7 @@
 """Two policies in the same worlds."""
 
+import shlex
+
 import pytest
 import torch
 import yaml
@@ -8,6 +10,8 @@ from marinenav_env.envs.scenarios import PUBLISHED_STAGES
 from tests.train_RL_agents.evaluation.trajectories import HULL_RADIUS
 from tests.train_RL_agents.policy_samples import save_policy, table_of
 from train_RL_agents import evaluate
+from train_RL_agents.commands.vessel_notes import as_setting
+from train_RL_agents.config.files import load_config
 from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.against import compare
 from train_RL_agents.evaluation.intervals import WorldBootstrap
@@ -113,12 +117,29 @@ def test_policies_that_steer_otherwise_are_refused_before_any_work(
     second = str(save_policy(tmp_path / "second.pt", "DQN", env=reordered))
     message, remedy = (
         f"{second} steers otherwise than {first}",
-        "or give all one vessel with env.vessel=NAME",
+        "or give all one vessel, as that of FIRST: env.vessel=wamv16",
     )
-    refused(evaluate.main, ["--checkpoint", first, *option, second], message, remedy)
-    slow = str(save_policy(tmp_path / "slow.pt", "SAC", env={"vessel": {"max_thrust_rate": 400.0}}))
-    command = ["--checkpoint", slow, *option, "baseline:orca"]
-    refused(evaluate.main, command, "baseline:orca steers otherwise")
+    command = ["--checkpoint", first, *option, second]
+    refused(evaluate.main, command, message, remedy.replace("FIRST", first))
+    command = ["--checkpoint", second, *option, first]
+    own = "'env.vessel={left_thrust_rates: [-1000.0, -500.0, 0.0, 500.0, 1000.0]}'"
+    refused(evaluate.main, command, f"as that of {second}: {own}")
+
+
+@pytest.mark.parametrize("vessel", ["otter", "{name: otter, mass: 90}", "{mass: 500, x_u: -1e-5}"])
+def test_a_vessel_is_written_as_the_setting_that_gives_it(vessel):
+    given = load_config(overrides=[f"env.vessel={vessel}"])[0].env.vessel
+    (setting,) = shlex.split(as_setting(given))
+    assert load_config(overrides=[setting])[0].env.vessel == given
+
+
+@pytest.mark.parametrize("option", [[], ["--against"]])
+def test_a_baseline_steers_the_vessel_of_the_first(tmp_path, option):
+    own = {"length": 3.5, "mass": 180.0, "min_thrust": -120.0, "max_thrust": 240.0}
+    own["max_thrust_rate"] = 240.0
+    first = str(save_policy(tmp_path / "first.pt", "SAC", env={"vessel": own}))
+    command = ["--checkpoint", first, *option, "baseline:orca", "--episodes", "1"]
+    assert evaluate.main([*command, "--stage", "1,0,0,20"]) == 0
 
 
 @pytest.mark.parametrize(

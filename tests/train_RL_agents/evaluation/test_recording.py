@@ -7,7 +7,7 @@ from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.tracks import record_tracks
-from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.baselines.registry import Baseline
 from train_RL_agents.evaluation.episodes import (
     DECISION_LIMIT,
     FIRST_WORLD,
@@ -17,6 +17,7 @@ from train_RL_agents.evaluation.episodes import (
 )
 from train_RL_agents.evaluation.recording import Recording
 
+goal_straight = Baseline("goal-straight").act
 STAGE = Stage(robots=3, vortices=2, buoys=2, min_distance_m=30.0)
 
 

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.train_RL_agents.policy_samples import save_policy, table_of
 from train_RL_agents import evaluate
 from train_RL_agents.evaluation import episodes
-from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.baselines.registry import Baseline
 from train_RL_agents.evaluation.episodes import Batch, Evaluation
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
@@ -24,6 +24,7 @@ from train_RL_agents.evaluation.steering import hold, traffic_robots
 from train_RL_agents.policies.load import load_policy
 
 STAGES = [Stage(3, 0, 0, 30.0), Stage(5, 0, 4, 40.0)]
+goal_straight = Baseline("goal-straight").act
 OWN = Vessel((0.0, 0.0), (30.0, 0.0), speed=2.5)
 
 
@@ -157,8 +158,8 @@ def test_the_command(tmp_path, monkeypatch, refused):
     refused(evaluate.main, figure, "episode.py plot --traffic draws both", status=2)
     other = ["--checkpoint", "pretrained/icra2024_dqn", "--traffic", "orca"]
     refused(evaluate.main, other, "it steers vessels of the task 'marine' only")
-    vessel = [*against, "env.vessel=otter"]
-    refused(evaluate.main, vessel, "traffic is 'orca': it knows the motion of 'wamv16' only")
+    undamped = [*against, "env.vessel={x_u: 0, x_uu: 0}"]
+    refused(evaluate.main, undamped, "traffic is 'orca': env.vessel has no top speed")
     kept = ["--checkpoint", policy, "--episodes", "1", "--stage", "1", "--traffic"]
     rates = "env.vessel.left_thrust_rates=[-1000,-500,250,500,1000]"
     refused(evaluate.main, [*kept, "straight", rates], "a thrust rate of 0 is missing")

@@ -150,10 +150,10 @@ def test_teachers_that_cannot_teach_here_are_refused(tmp_path):
             "of task 'marine' with stack_k 1: give one of task 'marine' with stack_k 2",
         ),
         (["task=marine_sectors"], "of task 'marine' .* give one of task 'marine_sectors'"),
-        (["env.vessel=otter"], "'orca' knows the motion of 'wamv16' only"),
+        (["env.vessel={x_u: 0, x_uu: 0}"], "baseline is 'orca': env.vessel has no top speed"),
     ],
 )
-def test_a_baseline_teaches_its_own_vessel_and_observation(overrides, message):
+def test_a_baseline_teaches_damped_vessels_and_its_own_observation(overrides, message):
     orca = ["algorithm.teacher=baseline:orca", "algorithm.guarded=false"]
     with pytest.raises(ConfigError, match=message):
         teacher_of(settings(*orca, *overrides), CPU)

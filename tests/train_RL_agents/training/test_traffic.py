@@ -20,7 +20,7 @@ from train_RL_agents import train
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import Processes
-from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.baselines.registry import Baseline
 from train_RL_agents.evaluation.steering import traffic_robots
 from train_RL_agents.metrics.writer import METRICS, read_metrics
 from train_RL_agents.run import checkpoint
@@ -28,6 +28,7 @@ from train_RL_agents.training.lookahead import CHUNK_WORLDS, Lookahead
 from train_RL_agents.training.run_state import make_learner
 from train_RL_agents.training.traffic import Traffic
 
+goal_straight = Baseline("goal-straight").act
 HALF = ["traffic.share=0.5"]
 TEACHER = {"DAgger": ["algorithm.teacher=baseline:orca", "algorithm.guarded=false"]}
 
@@ -153,7 +154,10 @@ def test_processes_share_the_worlds_out():
             "traffic.share is 0.5: in '1 robot, 2 buoys'",
         ),
         (["traffic.share=0.05"], "traffic.share is 0.05: it is less than one of 6 worlds"),
-        (["env.vessel=otter"], "traffic is 'goal-straight': it knows the motion of 'wamv16' only"),
+        (
+            ["env.vessel={x_u: 0, x_uu: 0}"],
+            "traffic is 'goal-straight': env.vessel has no top speed",
+        ),
         (["--task", "icra2024", "--agent", "DQN"], "it steers vessels of the task 'marine' only"),
         (["traffic.share=1.5"], "traffic.share is 1.5: give 1.0 or less"),
         (["traffic.shore=1"], "unknown setting 'traffic.shore'"),

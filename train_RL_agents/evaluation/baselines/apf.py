@@ -25,18 +25,21 @@ from torch import Tensor
 from marinenav_env.config import EnvConfig
 from marinenav_env.envs.observation import Observation
 from marinenav_env.kernel.plans import Plans, packed_params, plan_actions
+from marinenav_env.vessels import VesselConfig
 from train_RL_agents.evaluation.baselines.observed import Objects, flat, objects_of
-from train_RL_agents.evaluation.baselines.vessel import DECISION_S, HULL
+from train_RL_agents.evaluation.baselines.vessel import CHOSEN_ON, VesselModel
 
 ATTRACTION = 50.0
 POINTS = 5
 """Of the zone of a vessel: itself and what lies `spacing_m` apart from it."""
+MOST_SLOWNESS = 1.5
+"""Of thrusters: with slower ones a force that looks one decision ahead turns the vessel too far."""
 HEAD_ON_DEG, CROSSING_DEG = 135.0, 45.0
 """Courses that differ by more are head-on, by more than the second crossing (docs/physics.md)."""
 
 
 class Settings(NamedTuple):
-    """Gains, distances and repairs.
+    """Gains, distances and repairs; distances and speeds of a vessel are those of the WAM-V 16.
 
     Attributes:
         repulsion: gain.
@@ -56,28 +59,38 @@ class Settings(NamedTuple):
     speed_weight: float = 0.15
     repaired: bool = True
 
+    def scaled(self, model: VesselModel) -> Settings:
+        """Return the settings for a vessel of another size and speed."""
+        return self._replace(
+            margin_m=self.margin_m * model.hull_ratio,
+            spacing_m=self.spacing_m * model.hull_ratio,
+            least_speed=self.least_speed * model.speed_ratio,
+            speed_weight=self.speed_weight / model.speed_ratio,
+        )
+
 
 PUBLISHED = Settings(repaired=False)
 REPAIRED = Settings()
 
 
-def apf(observation: Observation, settings: Settings = REPAIRED) -> Tensor:
+def apf(observation: Observation, model: VesselModel, settings: Settings = REPAIRED) -> Tensor:
     """Return actions [..., 2]."""
     ego = observation.ego
-    force = force_on(observation, settings)  # [..., 2]
+    settings = settings.scaled(model)
+    force = force_on(observation, model, settings)  # [..., 2]
     angle = torch.atan2(force[..., 1], force[..., 0])
-    choices, motion = _predicted(observation)  # [25, 2], [25, ..., 3]
+    choices, motion = _predicted(observation, model.vessel)  # [25, 2], [25, ..., 3]
     along = motion[..., 0] * angle.cos() + motion[..., 1] * angle.sin()
-    miss = DECISION_S * motion[..., 2] - angle
+    miss = model.decision_s * motion[..., 2] - angle
     miss = torch.remainder(miss + math.pi, 2.0 * math.pi) - math.pi
     score = settings.speed_weight * along - miss.abs()  # [25, ...]
     return choices[score.argmax(0)].to(ego.dtype)
 
 
-def force_on(observation: Observation, settings: Settings) -> Tensor:
+def force_on(observation: Observation, model: VesselModel, settings: Settings) -> Tensor:
     """Return the force [..., 2] in the body frame, in units of its own."""
     goal, own = observation.ego[..., :2], observation.ego[..., 2:4]
-    objects = objects_of(observation, HULL.radius)
+    objects = objects_of(observation, model.vessel.radius)
     points, present = _points(objects, own, settings)  # [..., K, 5, 2], [..., K, 5]
     distance = points.norm(dim=-1)
     clear = distance - settings.margin_m - objects.radius.unsqueeze(-1)
@@ -124,20 +137,26 @@ def _points(objects: Objects, own: Tensor, settings: Settings) -> tuple[Tensor, 
     return points, repels.unsqueeze(-1) & (many.unsqueeze(-1) | (rank == 0))
 
 
-def _predicted(observation: Observation) -> tuple[Tensor, Tensor]:
+def _predicted(observation: Observation, vessel: VesselConfig) -> tuple[Tensor, Tensor]:
     """Return the 25 actions [25, 2] and surge, sway, yaw rate [25, ..., 3] a decision later.
 
     The velocity is in the body frame of the decision.
     """
     sight, lead = flat(observation)
     plans = Plans.like(sight, 25)
-    choices, params = _choices(sight[0].dtype, sight[0].device)
+    choices = _choices(sight[0].dtype, sight[0].device)
     held = choices.unsqueeze(1).expand(-1, sight[0].shape[0], -1).contiguous()
-    plan_actions(params, sight, held, plans, first=0, decisions=1)
+    plan_actions(_params(vessel), sight, held, plans, first=0, decisions=1)
     return choices, plans.motion[3:6].permute(1, 2, 0).reshape(25, *lead, 3)
 
 
 @functools.cache
-def _choices(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    rates = torch.tensor(HULL.discrete_thrust_rates, dtype=dtype, device=device)
-    return rates / HULL.max_thrust_rate, packed_params(EnvConfig())
+def _choices(dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return the 25 actions; made once, since a copy to a device waits for it."""
+    rates = torch.tensor(CHOSEN_ON.discrete_thrust_rates, dtype=dtype, device=device)
+    return rates / CHOSEN_ON.max_thrust_rate
+
+
+@functools.cache
+def _params(vessel: VesselConfig) -> Tensor:
+    return packed_params(EnvConfig(vessel=vessel))

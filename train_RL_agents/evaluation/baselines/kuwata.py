@@ -18,7 +18,7 @@ from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from train_RL_agents.evaluation.baselines.observed import Objects, objects_of
-from train_RL_agents.evaluation.baselines.vessel import HULL, action_for, hold_velocity
+from train_RL_agents.evaluation.baselines.vessel import VesselModel, action_for, hold_velocity
 
 ABAFT_DEG = 112.0
 """Bearing beyond which a vessel is abaft the beam."""
@@ -28,7 +28,7 @@ class Settings(NamedTuple):
     """Candidates, limits and costs.
 
     Attributes:
-        speed: desired [m/s].
+        speed: desired [m/s], of the WAM-V 16.
         factors: of it, candidates.
         headings: candidates, all around.
         horizon_s: within which an encounter counts.
@@ -63,18 +63,21 @@ TUNED = Settings(
 """The best of a search for success (docs/diary.md): it may stop, and rules weigh little."""
 
 
-def kuwata(observation: Observation, settings: Settings = TUNED) -> Tensor:
+def kuwata(observation: Observation, model: VesselModel, settings: Settings = TUNED) -> Tensor:
     """Return actions [..., 2]."""
     ego = observation.ego
     goal = ego[..., :2]
     distance = goal.norm(dim=-1, keepdim=True).clamp(min=1e-6)
-    straight = goal / distance * distance.clamp(min=0.8, max=settings.speed)
+    least, most = (model.speed_ratio * speed for speed in (0.8, settings.speed))
+    straight = goal / distance * distance.clamp(min=least, max=most)
     candidates = _candidates(straight, settings)  # [..., C, 2]
-    objects = objects_of(observation, HULL.radius)
-    cost = (candidates - straight.unsqueeze(-2)).square().sum(-1)
-    cost = cost + _forbidden(objects, ego[..., 2:4], candidates, settings)
+    objects = objects_of(observation, model.vessel.radius)
+    unwanted = (candidates - straight.unsqueeze(-2)) / model.speed_ratio
+    cost = unwanted.square().sum(-1)
+    cost = cost + _forbidden(objects, ego[..., 2:4], candidates, model.vessel.radius, settings)
     best = cost.argmin(-1, keepdim=True).unsqueeze(-1).expand(*cost.shape[:-1], 1, 2)
-    return action_for(ego, hold_velocity(ego, candidates.gather(-2, best).squeeze(-2)))
+    desired = candidates.gather(-2, best).squeeze(-2)
+    return action_for(model, ego, hold_velocity(model, ego, desired))
 
 
 @functools.cache
@@ -93,7 +96,9 @@ def _candidates(straight: Tensor, settings: Settings) -> Tensor:
     return torch.stack((x * cos - y * sin, x * sin + y * cos), -1).flatten(-3, -2)
 
 
-def _forbidden(objects: Objects, own: Tensor, candidates: Tensor, settings: Settings) -> Tensor:
+def _forbidden(
+    objects: Objects, own: Tensor, candidates: Tensor, hull_radius: float, settings: Settings
+) -> Tensor:
     """Return the cost [..., C] of candidates that meet an object, or pass it on the wrong side."""
     position, velocity = objects.position, objects.velocity  # [..., K, 2]
     relative = own.unsqueeze(-2) - velocity
@@ -105,7 +110,7 @@ def _forbidden(objects: Objects, own: Tensor, candidates: Tensor, settings: Sett
     way = candidates.unsqueeze(-3) - velocity.unsqueeze(-2)  # [..., K, C, 2]
     toward = (position.unsqueeze(-2) * way).sum(-1)
     across = position[..., 0, None] * way[..., 1] - position[..., 1, None] * way[..., 0]
-    reach = (objects.radius + HULL.radius + settings.margin_m).unsqueeze(-1)
+    reach = (objects.radius + hull_radius + settings.margin_m).unsqueeze(-1)
     squared = way.square().sum(-1).clamp(min=1e-6)
     inside = position.norm(dim=-1, keepdim=True) <= reach
     hits = (toward > 0.0) & ((across.square() <= squared * reach.square()) | inside)

@@ -15,17 +15,17 @@ from torch import Tensor
 
 from marinenav_env.envs.observation import Observation
 from train_RL_agents.evaluation.baselines.observed import Objects, objects_of
-from train_RL_agents.evaluation.baselines.vessel import DECISION_S, HULL, action_for, hold_velocity
+from train_RL_agents.evaluation.baselines.vessel import VesselModel, action_for, hold_velocity
 
 DIRECTIONS, SPEEDS = 64, 8  # of the grid
 TOLERANCE = 1e-5  # m/s
 
 
 class Settings(NamedTuple):
-    """The best of a search (docs/diary.md) on this vessel, which follows a velocity seconds late.
+    """The best of a search (docs/diary.md) on the WAM-V 16, which follows a velocity seconds late.
 
     Attributes:
-        speed: preferred [m/s].
+        speed: preferred [m/s], of the WAM-V 16.
         horizon_s: within which vessels are avoided.
         static_horizon_s: within which what stands still is avoided.
         margin_m: beyond the two radii.
@@ -52,26 +52,27 @@ class Lines(NamedTuple):
     present: Tensor
 
 
-def orca(observation: Observation, settings: Settings = TUNED) -> Tensor:
+def orca(observation: Observation, model: VesselModel, settings: Settings = TUNED) -> Tensor:
     """Return actions [..., 2]."""
     ego = observation.ego
     goal, own = ego[..., :2], ego[..., 2:4]
     distance = goal.norm(dim=-1, keepdim=True).clamp(min=1e-6)
-    speed = distance.clamp(min=0.8, max=settings.speed)
-    preferred = goal / distance * speed
-    lines = lines_of(objects_of(observation, HULL.radius), own, settings)
-    desired = nearest_allowed(lines, preferred, 1.25 * settings.speed)
-    return action_for(ego, hold_velocity(ego, desired))
+    least, most = (model.speed_ratio * speed for speed in (0.8, settings.speed))
+    preferred = goal / distance * distance.clamp(min=least, max=most)
+    lines = lines_of(objects_of(observation, model.vessel.radius), own, model, settings)
+    desired = nearest_allowed(lines, preferred, 1.25 * most)
+    return action_for(model, ego, hold_velocity(model, ego, desired))
 
 
-def lines_of(objects: Objects, own: Tensor, settings: Settings) -> Lines:
+def lines_of(objects: Objects, own: Tensor, model: VesselModel, settings: Settings) -> Lines:
     """Return the half-planes of objects for the own velocity [..., 2]."""
-    position, radius = objects.position, objects.radius + HULL.radius + settings.margin_m
+    position = objects.position
+    radius = objects.radius + model.vessel.radius + settings.margin_m
     relative = own.unsqueeze(-2) - objects.velocity
     horizon = torch.where(objects.static, settings.static_horizon_s, settings.horizon_s)
     squared = (position * position).sum(-1)
     overlap = squared <= radius * radius
-    rate = torch.where(overlap, 1.0 / DECISION_S, 1.0 / horizon).unsqueeze(-1)
+    rate = torch.where(overlap, 1.0 / model.decision_s, 1.0 / horizon).unsqueeze(-1)
     w = relative - rate * position
     length = w.norm(dim=-1).clamp(min=1e-9)
     along = (w * position).sum(-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -16,10 +15,15 @@ from marinenav_env.vessels import VesselConfig
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.evaluation.baselines import apf, kuwata, orca, sbmpc
 from train_RL_agents.evaluation.baselines.straight import goal_straight
-from train_RL_agents.evaluation.baselines.vessel import HULL
+from train_RL_agents.evaluation.baselines.vessel import (
+    CHOSEN_ON,
+    VesselModel,
+    model_of,
+    thrust_time,
+)
 from train_RL_agents.evaluation.ensemble import Ensemble
 
-BASELINES: dict[str, Callable[[Observation], Tensor]] = {
+BASELINES: dict[str, Callable[[Observation, VesselModel], Tensor]] = {
     "goal-straight": goal_straight,
     "apf": functools.partial(apf.apf, settings=apf.REPAIRED),
     "apf-published": functools.partial(apf.apf, settings=apf.PUBLISHED),
@@ -31,16 +35,16 @@ BASELINES: dict[str, Callable[[Observation], Tensor]] = {
     "sb-mpc-published": functools.partial(sbmpc.sb_mpc, settings=sbmpc.PUBLISHED),
 }
 """Under its plain name each has the settings that did best here."""
-CHOSEN_FROM = ("left_thrust_rates", "right_thrust_rates")
-"""Fields of a vessel that controllers may find otherwise: they take the nearest choices."""
 PREFIX = "baseline:"
 """Of the name of a baseline where a policy's file is asked for."""
 
 
 @functools.cache
-def _choices(rates: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return a side's choices of actions in [-1, 1]; made once, as a copy to a device waits."""
-    return torch.tensor(rates, dtype=dtype, device=device) / HULL.max_thrust_rate
+def _choices(
+    rates: tuple[float, ...], largest: float, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """Return a side's choices as shares of the largest; made once, as a copy to a device waits."""
+    return torch.tensor(rates, dtype=dtype, device=device) / largest
 
 
 def nearest_index(action: Tensor, vessel: VesselConfig) -> Tensor:
@@ -50,8 +54,9 @@ def nearest_index(action: Tensor, vessel: VesselConfig) -> Tensor:
         action: [..., 2] in [-1, 1].
         vessel: gives the choices.
     """
+    largest = vessel.max_thrust_rate
     left, right = (
-        (part.unsqueeze(-1) - _choices(rates, action.dtype, action.device)).abs().argmin(-1)
+        (part.unsqueeze(-1) - _choices(rates, largest, part.dtype, part.device)).abs().argmin(-1)
         for part, rates in zip(
             action.unbind(-1), (vessel.left_thrust_rates, vessel.right_thrust_rates), strict=True
         )
@@ -74,6 +79,8 @@ def _plain(name: str) -> str:
 class Baseline:
     """A classical controller with the part of an agent's face that evaluations need.
 
+    It steers the WAM-V 16 until `steer` gives it another vessel.
+
     Args:
         name: of the controller; its hyphens may be left out, as in ``sbmpc``.
         device: where it acts.
@@ -91,10 +98,21 @@ class Baseline:
             raise ConfigError(f"baseline is {name!r}: choose one of {', '.join(BASELINES)}")
         self.name, self.device = known, torch.device(device)
         self._act = BASELINES[known]
+        self.steer(CHOSEN_ON)
+
+    def steer(self, vessel: VesselConfig) -> None:
+        """Steer a vessel from now on.
+
+        Raises:
+            ConfigError: controllers cannot.
+        """
+        if why := unable_to_steer(self.name, vessel):
+            raise ConfigError(f"baseline is {self.name!r}: {why}; or give a policy")
+        self._model = model_of(vessel)
 
     def act(self, observation: Observation, *, mean: bool = False) -> Tensor:
         """Return actions [..., 2] in [-1, 1]."""
-        return self._act(newest_frame(observation))
+        return self._act(newest_frame(observation), self._model)
 
     def act_under(self, **settings: Any) -> None:
         """Refuse any setting.
@@ -110,26 +128,28 @@ Actor = Agent | Baseline | Ensemble
 """What an evaluation can evaluate."""
 
 
-def check_hull(agent: Actor, vessel: VesselConfig) -> None:
-    """Check that a classical controller steers the vessel that it is made for.
+def let_steer(agent: Actor, vessel: VesselConfig) -> None:
+    """Tell a classical controller, which knows any vessel, what it steers; policies are trained.
 
     Raises:
-        ConfigError: it is to steer another vessel.
+        ConfigError: a controller cannot steer it.
     """
-    if isinstance(agent, Baseline) and (unknown := unknown_of(vessel)):
-        raise ConfigError(
-            f"{unknown}: baseline {agent.name!r} knows the motion of {HULL.name!r} only; leave "
-            "env.vessel out, or give a policy"
+    if isinstance(agent, Baseline):
+        agent.steer(vessel)
+
+
+def unable_to_steer(name: str, vessel: VesselConfig) -> str | None:
+    """Return what keeps a baseline from steering a vessel, in words; None if nothing does."""
+    try:
+        model = model_of(vessel)
+    except ConfigError as error:
+        return str(error)
+    if name.startswith("apf") and model.slowness > apf.MOST_SLOWNESS:
+        most = apf.MOST_SLOWNESS * thrust_time(CHOSEN_ON)
+        others = ", ".join(other for other in BASELINES if not other.startswith("apf"))
+        return (
+            f"env.vessel's thrusters take {thrust_time(vessel):g} s from min_thrust to max_thrust "
+            f"at max_thrust_rate, and potential fields steer those that take up to {most:g} s; give"
+            f" one of {others}"
         )
-
-
-def unknown_of(vessel: VesselConfig) -> str | None:
-    """Return what keeps classical controllers from steering a vessel, in words; None if nothing."""
-    if vessel.name != HULL.name:
-        return f"vessel is {vessel.name!r}"
-    names = (field.name for field in dataclasses.fields(HULL) if field.name not in CHOSEN_FROM)
-    for name in names:
-        value, known = getattr(vessel, name), getattr(HULL, name)
-        if value != known:
-            return f"vessel.{name} is {value}, not {known}"
     return None

@@ -10,28 +10,29 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from marinenav_env.config import EnvConfig
+from marinenav_env.config import EnvConfig, ScenarioConfig
 from marinenav_env.envs.observation import Observation
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel.plans import pack_costs, packed_params, plan_courses
-from train_RL_agents.evaluation.baselines.observed import flat
+from marinenav_env.vessels import VesselConfig
+from train_RL_agents.evaluation.baselines.observed import BUOY_RADIUS, are_told_apart, flat
 from train_RL_agents.evaluation.baselines.vessel import (
-    HULL,
-    LEAST_SURGE,
-    MOST_YAW_RATE,
     TRACKING,
+    VesselModel,
     action_for,
     hold_velocity,
 )
 
-SUBSTEPS = 5
-"""Of a predicted decision: half the simulator's, for speed."""
 LEAST_SPEED = 0.8
-"""m/s: the vessel slows down to this before its goal, as fast as it is far in metres."""
+"""m/s, of the WAM-V 16: it slows down to this before its goal, as fast as it is far in metres."""
+NO_BUOY = 1e-3
+"""m, radius of a largest buoy that nothing is as small as."""
 ANGLES = {"ahead_deg": 15.0, "overtaking_deg": 68.5, "head_on_deg": 22.5, "abeam_deg": 112.5}
 """deg, sectors of the rules: as in the authors' code, the last one after COLREGs rule 21."""
 
@@ -45,7 +46,7 @@ class Settings(NamedTuple):
     """Horizon, behaviours and costs.
 
     Attributes:
-        speed: wanted [m/s].
+        speed: wanted [m/s], of the WAM-V 16.
         horizon_s: predicted time.
         offsets_deg: of the course; of equals the first is begun.
         factors: of the speed.
@@ -95,38 +96,67 @@ TUNED = Settings(
 """From a random search for success over some 150 settings (docs/evaluation.md)."""
 
 
-def sb_mpc(observation: Observation, settings: Settings = TUNED) -> Tensor:
+def sb_mpc(observation: Observation, model: VesselModel, settings: Settings = TUNED) -> Tensor:
     """Return actions [..., 2]."""
     ego = observation.ego
     courses, cost = _behaviours(settings, ego.dtype, ego.device)
     sight, lead = flat(observation)
-    danger, remaining = plan_courses(_params(), _costs(settings), sight, courses)  # [C, N]
+    least, most = (model.speed_ratio * speed for speed in (LEAST_SPEED, settings.speed))
+    params, costs = _params(model.vessel, most), _costs(model, settings)
+    danger, remaining = plan_courses(params, costs, sight, courses)  # [C, N]
     total = danger + settings.way_cost * remaining + cost.unsqueeze(-1)
     best = courses[total.argmin(0)].reshape(*lead, 2)
     offset, factor = best.unbind(-1)
     course = torch.atan2(ego[..., 1], ego[..., 0]) + offset
-    speed = factor * ego[..., :2].norm(dim=-1).clamp(min=LEAST_SPEED, max=settings.speed)
+    speed = factor * ego[..., :2].norm(dim=-1).clamp(min=least, max=most)
     desired = torch.stack((speed * course.cos(), speed * course.sin()), -1)
-    return action_for(ego, hold_velocity(ego, desired))
+    return action_for(model, ego, hold_velocity(model, ego, desired))
 
 
 @functools.cache
-def _params() -> Tensor:
-    vessel = dataclasses.replace(HULL, dt=HULL.dt * HULL.substeps / SUBSTEPS, substeps=SUBSTEPS)
-    return packed_params(dataclasses.replace(EnvConfig(), vessel=vessel))
+def _params(vessel: VesselConfig, speed: float) -> Tensor:
+    """Return the environment that the core predicts in.
+
+    The controller there has a thruster's lever from the width alone and knows no cubic damping, so
+    both are put into what it knows; the damping is the same at the wanted speed [m/s]. Where sizes
+    do not tell vessels from buoys, every object is a vessel, as large as the larger one of the two.
+    """
+    simulated = dataclasses.replace(
+        vessel,
+        width=vessel.width * vessel.thruster_spread,
+        thruster_spread=1.0,
+        x_uu=vessel.x_uu + vessel.x_uuu * speed,
+        x_uuu=0.0,
+    )
+    scenario = ScenarioConfig()
+    if not are_told_apart(vessel.radius):
+        simulated = dataclasses.replace(simulated, radius=max(BUOY_RADIUS, vessel.radius))
+        scenario = ScenarioConfig(buoy_radius_min=NO_BUOY, buoy_radius_max=NO_BUOY)
+    return packed_params(EnvConfig(vessel=_coarser(simulated), scenario=scenario))
+
+
+def _coarser(vessel: VesselConfig) -> VesselConfig:
+    """Return a vessel with half the substeps, for speed; itself where its damping is too stiff."""
+    substeps = math.ceil(vessel.substeps / 2)
+    dt = vessel.dt * vessel.substeps / substeps
+    try:
+        return dataclasses.replace(vessel, dt=dt, substeps=substeps)
+    except ConfigError:
+        return vessel
 
 
 @functools.cache
-def _costs(settings: Settings) -> list[float]:
+def _costs(model: VesselModel, settings: Settings) -> list[float]:
     """Return controller and costs for the core."""
     return pack_costs(
         settings._asdict()
-        | TRACKING._asdict()
+        | TRACKING.for_thrusters(model.slowness)._asdict()
         | ANGLES
         | {
-            "least_speed": LEAST_SPEED,
-            "most_yaw_rate": MOST_YAW_RATE,
-            "least_surge": LEAST_SURGE,
+            "speed": settings.speed * model.speed_ratio,
+            "least_speed": LEAST_SPEED * model.speed_ratio,
+            "most_yaw_rate": model.most_yaw_rate,
+            "least_surge": model.least_surge,
         }
     )
 

@@ -4,15 +4,14 @@ import pytest
 import torch
 
 from marinenav_env.envs.observation import Observation
-from tests.train_RL_agents.evaluation.baselines.test_baselines import seen
+from tests.train_RL_agents.evaluation.baselines.test_baselines import CHOSEN_ON, WAMV16, seen
 from train_RL_agents.evaluation.baselines import apf
-from train_RL_agents.evaluation.baselines.vessel import HULL
 
 NORTHBOUND = {"velocity": (2.0, 0.0), "thrust": (400.0, 400.0)}
 
 
 def force(*objects, settings=apf.REPAIRED, **own):
-    return apf.force_on(seen(*objects, **{**NORTHBOUND, **own}), settings)[0].tolist()
+    return apf.force_on(seen(*objects, **{**NORTHBOUND, **own}), WAMV16, settings)[0].tolist()
 
 
 def test_alone_the_goal_attracts():
@@ -53,7 +52,7 @@ def test_zones_of_vessels(vessel, step):
     goal, total = torch.tensor([30.0, 0.0]), torch.tensor([1500.0, 0.0])
     for k in range(1 if step is None else 5):
         point = torch.tensor(vessel[:2]) + k * torch.tensor(step or (0.0, 0.0))
-        clear = max(point.norm().item() - 3.0 - HULL.radius, 0.1)
+        clear = max(point.norm().item() - 3.0 - CHOSEN_ON.radius, 0.1)
         if clear < 15.0:
             excess = 1.0 / clear - 1.0 / 15.0
             total -= 500.0 * excess * 900.0 / clear**2 * point / point.norm()
@@ -65,7 +64,7 @@ def test_zones_of_vessels(vessel, step):
 def test_the_published_sign_beside_the_repaired_one():
     """A vessel ahead at 1 m/s: only the part along the way differs, and by twice its size."""
     vessel = (12.0, 0.0, 1.0, 0.0, 2.5)
-    clear = 12.0 - 3.0 - HULL.radius
+    clear = 12.0 - 3.0 - CHOSEN_ON.radius
     along = 500.0 * (1.0 / clear - 1.0 / 15.0) ** 2 * 30.0
     difference = force(vessel)[0] - force(vessel, settings=apf.PUBLISHED)[0]
     assert difference == pytest.approx(2.0 * along, rel=1e-4)
@@ -73,9 +72,9 @@ def test_the_published_sign_beside_the_repaired_one():
 
 def test_actions():
     """From rest with the goal ahead both thrusts rise; to starboard the left one rises more."""
-    assert apf.apf(seen(goal=(30.0, 0.0)))[0].tolist() == [1.0, 1.0]
-    left, right = apf.apf(seen(goal=(5.0, 25.0)))[0].tolist()
+    assert apf.apf(seen(goal=(30.0, 0.0)), WAMV16)[0].tolist() == [1.0, 1.0]
+    left, right = apf.apf(seen(goal=(5.0, 25.0)), WAMV16)[0].tolist()
     assert left > right
     pairs = zip(seen(), seen(goal=(5.0, 25.0)), strict=True)
     both = Observation(*(torch.cat(parts) for parts in pairs))
-    assert apf.apf(both)[1].tolist() == [left, right]
+    assert apf.apf(both, WAMV16)[1].tolist() == [left, right]

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from tests.train_RL_agents.evaluation.baselines.test_baselines import seen
+from tests.train_RL_agents.evaluation.baselines.test_baselines import CHOSEN_ON, WAMV16, seen
 from train_RL_agents.evaluation.baselines import kuwata
 from train_RL_agents.evaluation.baselines.observed import objects_of
-from train_RL_agents.evaluation.baselines.vessel import HULL
 
 OWN = torch.tensor([[2.5, 0.0]])
 VESSEL_COST, RULE_COST = 1000.0, 100.0
@@ -18,9 +17,10 @@ def costs(entry, *candidates, velocity=(2.5, 0.0), **settings):
     speed, course = torch.tensor(candidates).unbind(-1)
     course = course.deg2rad()
     found = kuwata._forbidden(
-        objects_of(observation, HULL.radius),
+        objects_of(observation, CHOSEN_ON.radius),
         observation.ego[..., 2:4],
         torch.stack((speed * course.cos(), speed * course.sin()), -1).unsqueeze(0),
+        CHOSEN_ON.radius,
         kuwata.Settings(**settings),
     )
     return found[0].tolist()
@@ -57,7 +57,7 @@ def test_a_head_on_vessel_is_left_to_port():
     ],
 )
 def test_who_gives_way(entry, expected):
-    objects = objects_of(seen(entry), HULL.radius)
+    objects = objects_of(seen(entry), CHOSEN_ON.radius)
     found = kuwata.gives_way(objects.position, objects.velocity, OWN, kuwata.TUNED)
     assert found[0, 0].item() is expected
 
@@ -73,6 +73,6 @@ def test_actions():
     """Alone it holds on; head-on it turns to starboard."""
     steady = {"velocity": (2.5, 0.0), "thrust": (593.75, 593.75)}
     settings = kuwata.TUNED._replace(speed=2.5)
-    assert kuwata.kuwata(seen(**steady), settings)[0].abs().max() < 1e-3
-    left, right = kuwata.kuwata(seen((18.0, 0.0, -2.5, 0.0, 2.2), **steady), settings)[0]
+    assert kuwata.kuwata(seen(**steady), WAMV16, settings)[0].abs().max() < 1e-3
+    left, right = kuwata.kuwata(seen((18.0, 0.0, -2.5, 0.0, 2.2), **steady), WAMV16, settings)[0]
     assert left > right

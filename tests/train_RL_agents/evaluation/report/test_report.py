@@ -20,7 +20,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.tracks import Tracks
 from train_RL_agents import evaluate
 from train_RL_agents.config.schema import TrainConfig
-from train_RL_agents.evaluation.baselines.straight import goal_straight
+from train_RL_agents.evaluation.baselines.registry import Baseline
 from train_RL_agents.evaluation.episodes import Evaluation
 from train_RL_agents.evaluation.recording import FIELDS, Recording
 from train_RL_agents.evaluation.report import charts, playback, tables
@@ -34,6 +34,7 @@ STAGES = (
     Stage(robots=3, vortices=2, buoys=2, min_distance_m=30.0),
     Stage(robots=5, vortices=0, buoys=0, min_distance_m=40.0),
 )
+goal_straight = Baseline("goal-straight").act
 SETTINGS = {"seed": 1, "config": EnvConfig(), "discrete": False}
 VOID = {"meta", "input"}
 
