@@ -1,5 +1,6 @@
 """The command train.py: its folders, its sweeps, its signals, and errors before any work."""
 
+import dataclasses
 import gc
 import json
 import re
@@ -15,13 +16,14 @@ import pytest
 import torch
 
 from marinenav_env.kernel import memory
-from marinenav_env.vessels import VESSELS
+from marinenav_env.vessels import VESSELS, VesselConfig
+from marinenav_env.water import WindConfig
 from tests.conftest import ROOT, wait_for
 from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import ONE_STAGE, SHORT, TINY, command, environment
 from train_RL_agents import evaluate, train
 from train_RL_agents.commands import one_run, training
-from train_RL_agents.commands.vessel_notes import notes_on_vessel
+from train_RL_agents.commands.vessel_notes import notes_on_vessel, notes_on_wind
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import ProcessLostError
 from train_RL_agents.run import checkpoint
@@ -220,12 +222,34 @@ def test_a_vessel_half_changed_is_told(tmp_path, capsys):
     assert "by width has 2.236 m" in told
     assert "env.vessel.max_thrust_rate is 350.0 N/s, and" in told
     assert "reach 1000.0: agents" in told
+    assert "env.vessel.length is 4.0 and that of 'wamv16' 5.0 m, and its damping is still" in told
+    assert "note: env.vessel makes 3.33 m/s full ahead" in told
     thrusts = ["env.vessel.min_thrust=-0.4", "env.vessel.max_thrust=0.8", "env.vessel.radius=0.01"]
     small = ["--episodes", "1", "--stage", "2,0,0,30"]
     assert evaluate.main(["--checkpoint", str(tmp_path), *small, *thrusts]) == 0
     told = capsys.readouterr().err
     assert "env.vessel.radius is 0.01 m" in told
     assert "a decision may change a thrust by 175 N, and" in told
+
+
+def test_what_belongs_to_the_size_of_another_vessel_is_told():
+    boat = {"mass": 180.0, "min_thrust": -120.0, "max_thrust": 240.0, "max_thrust_rate": 240.0}
+    boat |= dict.fromkeys(("left_thrust_rates", "right_thrust_rates"), (0, -120, -240, 120, 240))
+    size = "note: env.vessel.mass is 180.0 and that of 'wamv16' 400.0 kg, and"
+    damping = f"{size} its damping is still of that one: give it (x_u, x_uu, y_v, y_vv, n_r, n_rr)"
+    added = f"{size} its added mass is still of that one: give it (x_dot_u, n_dot_r)"
+    assert notes_on_vessel(VesselConfig(**boat)) == [damping, added]
+    assert notes_on_vessel(VesselConfig(**boat, x_u=-30.0, y_dot_v=-60.0)) == []
+    assert notes_on_vessel(dataclasses.replace(VESSELS["otter"], x_dot_u=-5.0)) == []
+    assert notes_on_vessel(VesselConfig(mass=450.0)) == []  # a payload
+    wind = WindConfig(speed=(0.0, 3.0))
+    (told,) = notes_on_wind(VesselConfig(**boat), wind)
+    assert told.endswith("give it (env.wind.surge, env.wind.sway, env.wind.yaw)")
+    (told,) = notes_on_wind(VESSELS["otter"], dataclasses.replace(wind, model="fossen"))
+    assert told.endswith("give it (env.wind.front_area, env.wind.side_area)")
+    for calm in (WindConfig(), dataclasses.replace(wind, sway=0.2)):
+        assert notes_on_wind(VesselConfig(**boat), calm) == []
+    assert notes_on_wind(VesselConfig(), wind) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 from marinenav_env.envs.make import VESSEL_TASKS
 from train_RL_agents.commands.console import open_console
-from train_RL_agents.commands.vessel_notes import tell_of_vessel
+from train_RL_agents.commands.vessel_notes import tell_of_vessel, top_speed_of_values
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.placement import check_own_gpu, choose_device
@@ -92,8 +92,9 @@ def train_here(
     if processes.first:
         write_run_record(output_dir, config, device, processes.size, resumed=resumed is not None)
         tell_of_vessel(config.env)
-        if note := note_on_curve(config):
-            print(note, file=sys.stderr)
+        for note in (top_speed_of_values(config.env), note_on_curve(config)):
+            if note:
+                print(note, file=sys.stderr)
 
     def conclude(results: list[Row], receiver: AnalysisReceiver) -> None:
         """Print the table, and draw the trajectories of a task that has a map."""

@@ -7,9 +7,21 @@ import sys
 
 import yaml
 
-from marinenav_env.config import TaskConfig
+from marinenav_env.config import TaskConfig, ThrustTaskConfig
 from marinenav_env.fields import Settings, plain
-from marinenav_env.vessels import VesselConfig
+from marinenav_env.vessels import VESSELS, VesselConfig
+from marinenav_env.water import WindConfig
+
+SIZES = {"length": "m", "mass": "kg", "min_thrust": "N", "max_thrust": "N"}
+ALIKE = 0.15
+"""Share by which a size may differ before what belongs to it should too, as with a payload."""
+OF_SIZE = {
+    "damping": ("x_u", "x_uu", "x_uuu", "y_v", "y_vv", "n_r", "n_rr", "cross_flow"),
+    "added mass": ("x_dot_u", "y_dot_v", "n_dot_r"),
+}
+"""Fields of a vessel that belong to its size."""
+WIND_OF_SIZE = {"vrx": ("surge", "sway", "yaw"), "fossen": ("front_area", "side_area")}
+"""Fields of the wind that do, by its model."""
 
 
 def as_setting(vessel: Settings) -> str:
@@ -28,9 +40,16 @@ def as_setting(vessel: Settings) -> str:
 
 def tell_of_vessel(env: TaskConfig) -> None:
     """Print the notes on the vessel of an environment, if it has one with thrusters."""
-    vessel = getattr(env, "vessel", None)
-    for note in notes_on_vessel(vessel) if isinstance(vessel, VesselConfig) else ():
-        print(note, file=sys.stderr)
+    if isinstance(env, ThrustTaskConfig):
+        for note in [*notes_on_vessel(env.vessel), *notes_on_wind(env.vessel, env.wind)]:
+            print(note, file=sys.stderr)
+
+
+def top_speed_of_values(env: TaskConfig) -> str | None:
+    """Return what to say of the speed of a vessel that is given by values; None of a named one."""
+    if not isinstance(env, ThrustTaskConfig) or env.vessel in VESSELS.values():
+        return None
+    return f"note: env.vessel makes {env.vessel.top_speed:.2f} m/s full ahead"
 
 
 def notes_on_vessel(vessel: VesselConfig) -> list[str]:
@@ -57,4 +76,31 @@ def notes_on_vessel(vessel: VesselConfig) -> list[str]:
             f"change a thrust by {change:g} N, and from env.vessel.min_thrust to max_thrust it is "
             f"{span:g} N: are all in N?"
         )
+    known = VESSELS[vessel.name]
+    for kind, names in OF_SIZE.items():
+        same = all(getattr(vessel, name) == getattr(known, name) for name in names)
+        if same and (size := _other_size(vessel, known)):
+            given = ", ".join(name for name in names if getattr(known, name))
+            notes.append(f"note: {size}, and its {kind} is still of that one: give it ({given})")
     return notes
+
+
+def notes_on_wind(vessel: VesselConfig, wind: WindConfig) -> list[str]:
+    """Return what to say of a wind whose force is that on a vessel of another size."""
+    if not (wind.speed[1] or wind.gust_std):
+        return []
+    names = WIND_OF_SIZE[wind.model]
+    same = all(getattr(wind, name) == getattr(WindConfig(), name) for name in names)
+    if not same or not (size := _other_size(vessel, VesselConfig())):
+        return []
+    given = ", ".join(f"env.wind.{name}" for name in names)
+    return [f"note: {size}, and the wind's force is still on that one: give it ({given})"]
+
+
+def _other_size(vessel: VesselConfig, known: VesselConfig) -> str | None:
+    """Return in words how a vessel's size differs from that of another; None if it does not."""
+    for name, unit in SIZES.items():
+        value, usual = getattr(vessel, name), getattr(known, name)
+        if not math.isclose(value, usual, rel_tol=ALIKE):
+            return f"env.vessel.{name} is {value} and that of {known.name!r} {usual} {unit}"
+    return None
