@@ -208,10 +208,11 @@ def build(
         if not isinstance(key, str):
             raise ConfigError(f"{place} has the key {key!r}: give names, of {_listed(names)}")
         if key not in names:
-            closest = _join(where, nearest(key, dotted_keys(kind, concrete=concrete)))
-            raise ConfigError(
-                f"unknown setting {_join(where, key)!r}: the nearest valid one is {closest!r}"
-            )
+            closest = nearest(key, dotted_keys(kind, concrete=concrete))
+            remedy = f"the nearest valid one is {_join(where, closest)!r}"
+            if likeness(key, closest) < NEAR:
+                remedy = f"choose one of {_listed(names)}"
+            raise ConfigError(f"unknown setting {_join(where, key)!r}: {remedy}")
     name = values.get("name", getattr(base, "name", None)) if presets else None
     if name != getattr(base, "name", None) and isinstance(name, str):
         require(name in presets, _join(where, "name"), name, f"choose one of {_listed(presets)}")
@@ -315,22 +316,23 @@ ELSEWHERE = {
     **{"buffer_size": "capacity", "num_envs": "worlds", "total_timesteps": "total_steps"},
 }
 """What other libraries call a setting, and the last part of its name here."""
+NEAR = 0.6
+"""Likeness from which an unknown key may be a misspelled one, as `difflib` has it."""
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """Return the entry of ``known`` most like ``key``, by its whole name or by its last part.
+    """Return the entry of ``known`` most like ``key``."""
+    return max(known, key=functools.partial(likeness, key))
+
+
+def likeness(key: str, candidate: str) -> float:
+    """Return from 0 to 1 how like two dotted names are, by the whole or by their last parts.
 
     A word of `ELSEWHERE` is like what it means.
     """
-    meant = key.rpartition(".")[2]
-    meant = ELSEWHERE.get(meant, meant)
-
-    def likeness(candidate: str) -> float:
-        last = candidate.rpartition(".")[2]
-        whole = difflib.SequenceMatcher(None, key, candidate).ratio()
-        return max(whole, difflib.SequenceMatcher(None, meant, last).ratio())
-
-    return max(known, key=likeness)
+    meant, last = (name.rpartition(".")[2] for name in (key, candidate))
+    whole = difflib.SequenceMatcher(None, key, candidate).ratio()
+    return max(whole, difflib.SequenceMatcher(None, ELSEWHERE.get(meant, meant), last).ratio())
 
 
 def plain(value: Any) -> Any:

@@ -74,6 +74,7 @@ def test_settings_made_in_python_are_converted_and_checked_too():
             {"outer": {"iner": {}}},
             "unknown setting 'outer.iner': the nearest valid one is 'outer.inner'",
         ),
+        ({"points": [{"z": 1}]}, r"unknown setting 'points\[0\]\.z': choose one of x, label$"),
     ],
 )
 def test_wrong_values_are_named_by_their_place(values, message):

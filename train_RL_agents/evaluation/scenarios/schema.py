@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from marinenav_env.config import EnvConfig, PerceptionConfig
 from marinenav_env.episodes.schema import POLICY
 from marinenav_env.faults import ThrusterConfig, VariationConfig
-from marinenav_env.fields import ConfigError, Settings, setting
+from marinenav_env.fields import ConfigError, Settings, require, setting
 from marinenav_env.water import StreamConfig, WavesConfig, WindConfig
 
 FILE = "scenario file"
@@ -28,6 +28,13 @@ class Vessel(Settings):
     steer: str = setting(POLICY, unit="-", source=FILE)
     """"policy": by the policy that is evaluated; "straight": thrusts stay as they are; or by a
     baseline, by its name."""
+    name: str | None = setting(None, unit="-", source=FILE)
+    """As messages name it, besides its number."""
+
+    def check(self) -> None:
+        """Refuse an empty name."""
+        named = self.name is None or bool(self.name.strip())
+        self.require(named, "name", "give a text that is not empty, or leave it out")
 
 
 @dataclass(frozen=True)
@@ -83,9 +90,19 @@ class Scenario(Settings):
         return dataclasses.replace(config, **groups)
 
     def check(self) -> None:
-        """Check that there is a vessel, and one that the policy steers."""
+        """Check that the policy steers a vessel, and that no two vessels have one name."""
         own = any(vessel.steer == POLICY for vessel in self.vessels)
         self.require(own, "vessels", f"give at least one that has steer: {POLICY}")
+        names = [vessel.name for vessel in self.vessels]
+        for i, name in enumerate(names):
+            first = names.index(name)
+            remedy = f"vessels[{first}] has it too; give another"
+            require(name is None or first == i, f"Scenario.vessels[{i}].name", name, remedy)
+
+    def place_of(self, index: int) -> str:
+        """Return what a vessel is called in a message."""
+        name = self.vessels[index].name
+        return f"vessels[{index}]" if name is None else f"vessels[{index}] ({name})"
 
     def check_against(self, config: EnvConfig, steering: tuple[str, ...]) -> None:
         """Check that the scenario can be played.
@@ -99,7 +116,7 @@ class Scenario(Settings):
         """
         where, hull = f"scenario {self.name!r}", config.vessel
         for i, vessel in enumerate(self.vessels):
-            place = f"{where}: vessels[{i}]"
+            place = f"{where}: {self.place_of(i)}"
             if vessel.steer not in steering:
                 raise ConfigError(
                     f"{place}.steer is {vessel.steer!r}: choose one of {', '.join(steering)}"
@@ -119,14 +136,14 @@ class Scenario(Settings):
 
     def _check_overlaps(self, where: str, hull_radius: float) -> None:
         circles = [
-            (f"vessels[{i}].start", v.start, hull_radius) for i, v in enumerate(self.vessels)
+            (f"{self.place_of(i)}.start", v.start, hull_radius) for i, v in enumerate(self.vessels)
         ]
         circles += [
             (f"buoys[{i}].position", b.position, b.radius) for i, b in enumerate(self.buoys)
         ]
         moved = 2.0 * math.sqrt(2.0) * self.offset_m
         for (name, at, radius), (other, there, other_radius) in itertools.combinations(circles, 2):
-            if "vessels" in name and math.dist(at, there) - moved <= radius + other_radius:
+            if name.startswith("vessels") and math.dist(at, there) - moved <= radius + other_radius:
                 raise ConfigError(
                     f"{where}: {other} is {there}, which touches {name} = {at}: give places more "
                     f"than {radius + other_radius + moved:.2f} m apart"
@@ -139,7 +156,7 @@ class Scenario(Settings):
         ):
             if math.dist(vessel.goal, buoy.position) <= buoy.radius + in_reach:
                 raise ConfigError(
-                    f"{where}: vessels[{i}].goal is {vessel.goal}, where buoys[{j}] lies at "
+                    f"{where}: {self.place_of(i)}.goal is {vessel.goal}, where buoys[{j}] lies at "
                     f"{buoy.position}: move one of them"
                 )
 

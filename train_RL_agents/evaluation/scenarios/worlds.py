@@ -100,8 +100,8 @@ def check_steering(scenario: Scenario, hull: VesselConfig, *, discrete: bool) ->
     for i, vessel in enumerate(scenario.vessels):
         if vessel.steer != POLICY and (why := unable(vessel.steer, hull, discrete=discrete)):
             raise ConfigError(
-                f"scenario {scenario.name!r}: vessels[{i}].steer is {vessel.steer!r}: {why}; give "
-                f"another one, or {POLICY!r}"
+                f"scenario {scenario.name!r}: {scenario.place_of(i)}.steer is {vessel.steer!r}: "
+                f"{why}; give another one, or {POLICY!r}"
             )
 
 

@@ -179,6 +179,12 @@ def vessel(**changes):
         ("name: a\nvessels: []\nbuoys: []\nvessels: []", r"duplicate key vessels\n.* line 4,"),
         ("- name: a\n- {name: b, vessels: [{start: 1, start: 2}]}", r"key start\n.* line 2,"),
         (SHORT | {"vessel": []}, r"unknown setting .*vessel': the nearest valid one is .*vessels'"),
+        (SHORT | {"obstacles": []}, r"obstacles': choose one of name, vessels, buoys, vortices, "),
+        (vessel(name=" "), r"vessels\[0\].name is ' ': give a text that is not empty, or leave it"),
+        (
+            SHORT | {"vessels": [SHORT["vessels"][0] | {"name": "ferry"}] * 2},
+            r"s.yaml\[0\].vessels\[1\].name is 'ferry': vessels\[0\] has it too; give another",
+        ),
         (vessel(start=[0]), r"s.yaml\[0\].vessels\[0\].start is \[0\]: give 2 values"),
         (vessel(start=[0, float("nan")]), r"vessels\[0\].start is nan: give a finite number"),
         (vessel(speed=-1), r"vessels\[0\].speed is -1.0: give 0.0 or more"),
@@ -208,6 +214,10 @@ def test_files_that_are_refused(tmp_path, content, message):
             r"vessels\[0\].goal is .*, where buoys\[0\] lies at",
         ),
         ({"vessels": (Vessel((0, 0), (9, 9), speed=4.0),)}, r"vessels\[0\].speed is 4.0"),
+        (
+            {"vessels": (Vessel((0, 0), (9, 9), speed=4.0, name="tug"),)},
+            r"vessels\[0\] \(tug\).speed is 4.0",
+        ),
         (
             {"vessels": (STRAIGHT, Vessel((9, 9), (1, 1), steer="pilot"))},
             r"vessels\[1\].steer is 'pilot': choose one of policy, straight",
