@@ -55,7 +55,7 @@ def test_a_run_among_scenarios_records_them_and_goes_on_as_if_never_stopped(tmp_
     ("overrides", "message"),
     [
         (["scenarios.set=singels"], "scenario is 'singels', .* nearest name is 'singles'"),
-        (["scenarios.set=OD-scripted"], "something else steers a vessel: give scenarios whose"),
+        (["scenarios.set=OT67-scripted"], "something else steers a vessel: give scenarios whose"),
         (["scenarios.set=imazu"], "which touches"),
         (["scenarios.share=1"], "scenarios.share is 1.0: leave worlds to the stages"),
         (["scenarios.share=-0.1"], "scenarios.share is -0.1: give 0.0 or more"),

@@ -172,14 +172,22 @@ CASES = {
 OFFSETS_M = {"swap": 0.1}
 """Exactly symmetric swaps deadlock controllers that are symmetric themselves."""
 SCRIPTED = "-scripted"
+FAST = 3.0
+"""m/s, of 3.33 at full thrust: what comes from astern."""
 
 
 def overtaking() -> Iterator[Case]:
-    """Yield encounters of unequal speed, in which only the faster vessel is the policy's."""
+    """Yield encounters of unequal speed: the policy comes from astern (OT), or the other one (OD).
+
+    No policy keeps a slow speed, so it begins with one where it is to be overtaken.
+    """
     for name, heading in (("OT", 0.0), ("OT+30", 30.0), ("OT-30", -30.0)):
         yield meeting(name, heading, SPEED / 2.0)
     slow = through(0.0, 50.0, SPEED / 1.5)
-    yield "OD", [through(0.0, 75.0), slow], []
+    yield "OT67", [through(0.0, 75.0), slow], []
+    own = Vessel((0.0, 0.0), (60.0, 0.0), speed=SPEED / 2.0)
+    for name, heading in (("OD", 0.0), ("OD+30", 30.0), ("OD-30", -30.0)):
+        yield name, [own, through(heading, 16.0, FAST, beyond=80.0)], []
 
 
 def named_sets() -> dict[str, list[Scenario]]:

@@ -5,8 +5,10 @@ import math
 import pytest
 
 from marinenav_env.config import EnvConfig
+from train_RL_agents.evaluation.baselines.registry import Baseline
+from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.schema import POLICY
-from train_RL_agents.evaluation.scenarios.sets import SPEED, named_sets
+from train_RL_agents.evaluation.scenarios.sets import FAST, named_sets
 
 SETS = named_sets()
 CASES = {scenario.name: scenario for group in SETS.values() for scenario in group}
@@ -34,7 +36,7 @@ def test_how_many_there_are():
     assert sizes["clock"] == sizes["clock-scripted"] == 24
     assert sizes["swap"] == 11
     assert sizes["singles"] == 9
-    assert sizes["singles-scripted"] == 13
+    assert sizes["singles-scripted"] == 16
     assert len(CASES) == sum(sizes.values())
 
 
@@ -75,13 +77,23 @@ def test_starts_of_imazu(case, headings):
         ("SO45", (-32.66, 0), (-23.10, -23.10)),
         ("OT-scripted", (-50, 0), (-25, 0)),
         ("OT+30-scripted", (-40.34, 0), (-17.47, -10.09)),
-        ("OD-scripted", (-75, 0), (-50, 0)),
+        ("OT67-scripted", (-75, 0), (-50, 0)),
+        ("OD+30-scripted", (0, 0), (-13.86, -8)),
     ],
 )
 def test_starts_of_single_encounters(case, own, other):
     starts = placed(CASES[case])
     assert starts[0] == pytest.approx(own, abs=0.01)
     assert starts[1] == pytest.approx(other, abs=0.01)
+
+
+@pytest.mark.parametrize(("case", "kind"), [("OT67", "OT"), ("OD", "OD"), ("OD+30", "OD")])
+def test_who_overtakes_whom_is_as_the_case_is_called(case, kind):
+    settings = {"seed": 1, "config": EnvConfig(), "discrete": False}
+    evaluation = ScenarioEvaluation([CASES[case + "-scripted"]], 4, **settings)
+    classes = evaluation.run(Baseline("goal-straight").act).rules["classes"]
+    assert classes[kind]["encounters"] >= 4
+    assert classes["OD" if kind == "OT" else "OT"]["encounters"] == 0
 
 
 def test_scripted_vessels_hold_on_and_meet():
@@ -109,4 +121,4 @@ def test_traffic():
 @pytest.mark.parametrize("name", CASES)
 def test_every_case_can_be_played(name):
     CASES[name].check_against(EnvConfig(), (POLICY, "straight"))
-    assert all(vessel.speed <= SPEED for vessel in CASES[name].vessels)
+    assert all(vessel.speed <= FAST for vessel in CASES[name].vessels)
