@@ -488,6 +488,23 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ("receding[1:] & receding[:-1]", "receding[1:]"),
         ("right >= -left", "right >= left"),
     ),
+    ("train_RL_agents/evaluation/meetings.py", ("train_RL_agents/evaluation/test_meetings.py",)): (
+        ("(falls * row).amax(0, keepdim=True)", "falls.int().argmax(0, keepdim=True) + 1"),
+        ("(crossed == 0) & abaft", "(crossed == 0) & ~abaft"),
+        ("met = pairs.both[0] & closing", "met = pairs.both[0]"),
+        ("& (_last(way, both) <= 0.0)", ""),
+        ("(way[1:] <= 0.0) & both[1:]", "(way[1:] <= 0.0)"),
+    ),
+    ("train_RL_agents/evaluation/measures.py", ("train_RL_agents/evaluation/test_safety.py",)): (
+        ("surge[1:] < -V1.sternway", "surge[1:] < 0.0"),
+    ),
+    ("marinenav_env/envs/torchrl_face.py", ("marinenav_env/envs/test_torchrl.py",)): (
+        ("(ended, ended ^ truncated, truncated)", "(ended, ended, truncated)"),
+        ("self._was_truncated.masked_fill_(mask.unsqueeze(-1), False)", "pass"),
+        ("kept.copy_(shown)", "pass"),
+        ("entry.copy_(kept)", "pass"),
+        ("field.clone(memory_format=torch.contiguous_format)", "field.contiguous()"),
+    ),
     ("train_RL_agents/evaluation/colregs.py", ("train_RL_agents/evaluation/test_colregs.py",)): (
         ("(beta > 0.0) & (alpha < 0.0)", "(beta > 0.0)"),
         ("((own - 1.0) / 2.0) ** 2", "((own + 1.0) / 2.0) ** 2"),

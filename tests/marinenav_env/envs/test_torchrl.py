@@ -1,5 +1,6 @@
 """The TorchRL face: specs, rollouts and collectors against cloned single steps, partial resets."""
 
+import dataclasses
 import functools
 import logging
 
@@ -287,13 +288,19 @@ def test_a_lone_robots_info_is_a_copy(device):
 
 def test_older_frames_are_what_was_shown_whatever_a_transform_made_of_it(device):
     scale = ObservationNorm(0.0, 10.0, in_keys=[("robots", "self")], standard_normal=True)
-    env = make_env(device, stack_k=3)
-    scaled = TransformedEnv(make_env(device, stack_k=3), scale)
+    own_ends = dataclasses.replace(eventful().episode, stop_on_end=True)
+    options = {"stack_k": 3, "config": dataclasses.replace(eventful(), episode=own_ends)}
+    env = make_env(device, **options)
+    scaled = TransformedEnv(make_env(device, **options), scale)
     torch.manual_seed(0)
     plain = env.rollout(STEPS, break_when_any_done=False)
     torch.manual_seed(0)
     other = scaled.rollout(STEPS, break_when_any_done=False)
-    assert other["next", "done"].any()
+    done = other["next", "done"].squeeze(-1)
+    assert (done.any(0) & ~done.all(0)).any(), "some worlds begin anew while others go on"
+    before, after = (td["robots", "self"].unflatten(-1, (3, 7)) for td in (plain, plain["next"]))
+    acted = plain["robots", "alive"]
+    assert torch.equal(after[..., 1:, :][acted], before[..., :2, :][acted])
     for row, expected in ((other, plain), (other["next"], plain["next"])):
         shown, meant = (td["robots", "self"] for td in (row, expected))
         torch.testing.assert_close(shown * 10.0, meant, rtol=1e-5, atol=1e-4)

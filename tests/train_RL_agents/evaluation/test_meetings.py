@@ -57,7 +57,9 @@ def test_crossing():
     assert sides(crossing({2: (0, 4.0)}), GW) == [AHEAD]
     # It crosses ahead, comes back and passes astern of the other, which waits for it.
     turned = {1: (0, 5.0), 14: (180, 5.0), 30: (60, 2.5), 44: (0, 2.5)}
-    assert sides(crossing(turned, {1: (-90, 0.5)}), GW) == [ASTERN]
+    assert sides(crossing(turned, {1: (-90, 0.5)}), GW, steps=90) == [ASTERN]
+    assert sides(crossing(turned, {1: (-90, 0.5)}), GW, steps=14) == [AHEAD]
+    assert sides(crossing(turned, {1: (-90, 0.5)}), GW, steps=20) == [NOT_PASSED]
 
 
 def test_an_own_vessel_that_the_other_has_passed_is_astern_though_it_never_crosses():
@@ -70,6 +72,14 @@ def test_an_own_vessel_that_the_other_has_passed_is_astern_though_it_never_cross
     assert sides(head_on({}, {}, y=8.0), HO, present=present) == [NOT_PASSED] * 2
 
 
+def test_what_comes_after_a_vessel_is_gone_does_not_count():
+    present = torch.ones(61, 2, 1, dtype=torch.bool)
+    present[20:, 1] = False
+    again = {**RIGHT, 22: (-90, 5.0), 30: (180, 10.0), 40: (0, 10.0)}  # past it on the other side
+    assert sides(head_on(again, RIGHT_BACK), HO) == [STARBOARD, STARBOARD]
+    assert sides(head_on(again, RIGHT_BACK), HO, present=present) == [PORT, PORT]
+
+
 def test_contact_is_known_by_the_gap():
     met = measured(head_on({}, {})).meetings
     assert (met["gap"] < 0.0).all()
@@ -78,7 +88,7 @@ def test_contact_is_known_by_the_gap():
 
 
 def test_only_closing_courses_meet_and_each_class_counts_once():
-    apart = [vessel((0, 0), 0, 2.5), vessel((20, 20), 45, 2.5)]
+    apart = [vessel((0, 0), 0, 2.5), vessel((0, 20), 10, 2.5)]
     assert len(measured(apart).meetings["own"]) == 0
     met = measured(crossing({})).meetings
     assert met["own"].tolist() == [0], "who stands on has no meeting of its own"
