@@ -223,6 +223,11 @@ class TorchRLFace(EnvBase):
         if seed is not None:
             self._set_seed(seed)
         mask = None if tensordict is None else tensordict.get("_reset", None)
+        if mask is None and tensordict is not None and self.description.key("_reset") in tensordict:
+            raise ConfigError(
+                f"the TensorDict has {self.description.key('_reset')} and no '_reset': worlds are "
+                f"reset, not single robots; give '_reset' of shape {(self.worlds, 1)}"
+            )
         if mask is None:
             out = self.make_buffers()
             self._was_truncated.zero_()

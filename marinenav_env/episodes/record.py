@@ -99,7 +99,7 @@ def record_policy(
         reset=not placed,
         observations=observations,
         look_interval=LOOK_INTERVAL,
-        own=None if steer is None else own_of(steer).to(env.device),
+        own=None if steer is None else own_of(steer, env.device),
     )
     for world, found in enumerate(tracks.placed.any(-1).tolist()):
         if not found:

@@ -74,9 +74,10 @@ def tracks_of(episode: Episode) -> Tracks:
     )
 
 
-def own_of(steer: Sequence[Sequence[str]]) -> Tensor:
-    """Return the robots that are judged [W, R] bool, from what steers them [W][R]."""
-    return torch.tensor([[name == POLICY for name in row] for row in steer])
+def own_of(steer: Sequence[Sequence[str]], device: torch.device | str = "cpu") -> Tensor | None:
+    """Return the robots that are judged [W, R] bool, from what steers them [W][R]; None for all."""
+    own = torch.tensor([[name == POLICY for name in row] for row in steer])
+    return None if own.all() else own.to(device)
 
 
 def _of_one_world(rows: np.ndarray) -> Tensor:

@@ -165,7 +165,7 @@ def record(options: argparse.Namespace) -> int:
     if archived:
         tracks = record_policy(worlds.env, worlds.act, placed=worlds.placed, steer=worlds.steer)
         write_archive(archive_of(tracks, worlds.labels, worlds.steer, options.seed), options.output)
-        print(f"{options.output}: {count} episodes; {summary_of(tracks)}")
+        print(f"{options.output}: {count} episode{'s'[: count > 1]}; {summary_of(tracks)}")
     else:
         record_files(worlds, options)
     if worlds.guarded:
@@ -189,11 +189,11 @@ def output_place(text: str) -> Path:
     path = Path(text)
     if path.suffix in FILES:
         return output_file(*FILES)(text)
-    if path.suffix or path.is_file():
+    if (path.suffix and not path.is_dir()) or path.is_file():
         reason = f"ends in {path.suffix!r}" if path.suffix else "is a file"
         raise argparse.ArgumentTypeError(
-            f"{text!r} {reason}: give a folder, whose name has no ending, or a file that ends in "
-            f"{' or '.join(FILES)}"
+            f"{text!r} {reason}: give a folder, whose name has no ending unless it exists, or a file "
+            f"that ends in {' or '.join(FILES)}"
         )
     return path
 

@@ -90,7 +90,7 @@ def test_bad_input(tmp_path, refused):
         assert not output.exists()
     for name, message in (
         ("no/x.json", "its folder is missing, make it"),
-        ("x.csv", "x.csv' ends in '.csv': give a folder, whose name has no ending, or a file"),
+        ("x.csv", "x.csv' ends in '.csv': give a folder, whose name has no ending unless"),
         ("folder.npz", "folder.npz' is no file: give the name of one"),
         ("file", "file' is a file: give a folder, whose name has no ending, or a file"),
     ):

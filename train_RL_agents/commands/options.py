@@ -96,8 +96,9 @@ def add_config_option(parser: argparse.ArgumentParser, taken: str) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help=f"take {taken} from this file of settings, as train.py --config does; the options of "
-        "this command line win, and what else the file says has no effect",
+        help=f"take {taken} from this file of settings, as train.py --config does, but no limits "
+        "of episodes; the options of this command line win, and what else the file says has no "
+        "effect",
     )
 
 

@@ -131,15 +131,15 @@ def load_run(path: Path) -> dict[str, Any]:
 
 def instead_of(path: Path) -> str:
     """Return what to use instead of a damaged file: the newest intact checkpoint beside it."""
-    folder = CheckpointFolder(path.parent)
-    for other in map(folder.path, reversed(folder.steps())):
-        if other.name == path.name:
-            continue
-        try:
-            check_archive(other)
-        except (OSError, RuntimeError, *BAD_ARCHIVE):
-            continue
-        return f"use {str(other)!r}, the newest intact one beside it"
+    folder, name = CheckpointFolder(path.parent), _NAME.fullmatch(path.name)
+    for step in reversed(folder.steps()):
+        if name is None or int(name[1]) != step:
+            try:
+                for part in folder.parts(step):
+                    check_archive(part)
+            except (OSError, RuntimeError, *BAD_ARCHIVE):
+                continue
+            return f"use {str(folder.path(step))!r}, the newest intact one beside it"
     return "there is no intact checkpoint beside it"
 
 
@@ -166,6 +166,11 @@ class CheckpointFolder:
     def steps(self) -> list[int]:
         """Return the steps that have a checkpoint, ascending."""
         return saved_steps(self.directory)
+
+    def parts(self, step: int) -> list[Path]:
+        """Return the files of all processes at ``step``."""
+        names = ((path, _NAME.fullmatch(path.name)) for path in self.directory.glob("step_*.pt"))
+        return [path for path, name in names if name and int(name[1]) == step]
 
     def save(self, step: int, state: dict[str, Any], wait: Callable[[], None]) -> Path:
         """Save this process's part of the checkpoint of ``step`` and drop the oldest ones.

@@ -375,3 +375,11 @@ def test_default_keys_of_value_estimators_are_a_robots_own(device):
     torch.testing.assert_close(advantage[cut], bootstrapped[cut])
     over = own["terminated"] & rollout["robots", "alive"].unsqueeze(-1)
     torch.testing.assert_close(advantage[over], own["reward"][over] - 1.0)
+
+
+def test_a_reset_of_single_robots_is_refused(device):
+    env = make_env(device)
+    some = env.reset()
+    some["robots", "_reset"] = torch.zeros(WORLDS, 5, 1, dtype=torch.bool, device=device)
+    with pytest.raises(ConfigError, match=r"worlds are reset, not single robots"):
+        env.reset(some)

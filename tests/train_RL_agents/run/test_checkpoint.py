@@ -78,6 +78,11 @@ def test_a_damaged_file_names_the_newest_intact_one(tmp_path):
         folder.path(step).write_bytes(folder.path(step).read_bytes()[:-3])
     with pytest.raises(CheckpointError, match=rf"use '{folder.path(2)}', the newest intact one"):
         load(folder.path(4))
+    save(folder.path(1, rank=1), STATE)
+    folder.path(2, rank=1).write_bytes(b"half of it")
+    for damaged in (folder.path(4), folder.path(2, rank=1)):
+        with pytest.raises(CheckpointError, match=rf"use '{folder.path(1)}'"):
+            load(damaged)
     for step in (1, 2, 3):
         folder.path(step).unlink()
     with pytest.raises(CheckpointError, match="there is no intact checkpoint beside it"):
