@@ -192,8 +192,8 @@ def output_place(text: str) -> Path:
     if (path.suffix and not path.is_dir()) or path.is_file():
         reason = f"ends in {path.suffix!r}" if path.suffix else "is a file"
         raise argparse.ArgumentTypeError(
-            f"{text!r} {reason}: give a folder, whose name has no ending unless it exists, or a file "
-            f"that ends in {' or '.join(FILES)}"
+            f"{text!r} {reason}: give a folder, new ones without an ending, or a file that ends in "
+            f"{' or '.join(FILES)}"
         )
     return path
 

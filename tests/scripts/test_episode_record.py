@@ -90,9 +90,9 @@ def test_bad_input(tmp_path, refused):
         assert not output.exists()
     for name, message in (
         ("no/x.json", "its folder is missing, make it"),
-        ("x.csv", "x.csv' ends in '.csv': give a folder, whose name has no ending unless"),
+        ("x.csv", "x.csv' ends in '.csv': give a folder, new ones without an ending, or a file"),
         ("folder.npz", "folder.npz' is no file: give the name of one"),
-        ("file", "file' is a file: give a folder, whose name has no ending, or a file"),
+        ("file", "file' is a file: give a folder, new ones without an ending, or a file"),
     ):
         (tmp_path / "folder.npz").mkdir(exist_ok=True)
         (tmp_path / "file").touch()
