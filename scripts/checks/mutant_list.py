@@ -490,8 +490,8 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ),
     ("train_RL_agents/evaluation/meetings.py", ("train_RL_agents/evaluation/test_meetings.py",)): (
         ("(falls * row).amax(0, keepdim=True)", "falls.int().argmax(0, keepdim=True) + 1"),
-        ("(crossed == 0) & abaft", "(crossed == 0) & ~abaft"),
-        ("met = pairs.both[0] & closing", "met = pairs.both[0]"),
+        ("_last(ahead, both) < 0.0", "_last(ahead, both) > 0.0"),
+        ("pairs.both[0] & closing", "pairs.both[0]"),
         ("& (_last(way, both) <= 0.0)", ""),
         ("(way[1:] <= 0.0) & both[1:]", "(way[1:] <= 0.0)"),
     ),

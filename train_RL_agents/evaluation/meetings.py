@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from train_RL_agents.evaluation.colregs import GW, HO, classify
+from train_RL_agents.evaluation.colregs import AMB, GW, HO, classify
 from train_RL_agents.evaluation.encounters import Columns
 from train_RL_agents.evaluation.geometry import Pairs, bearing
 from train_RL_agents.evaluation.motion import Motion
@@ -42,26 +42,17 @@ def find_meetings(motion: Motion, pairs: Pairs, hull_radius: float) -> Columns:
         crossing one, `NOT_PASSED` if one vessel was gone before.
     """
     least = torch.where(pairs.both, pairs.passed, math.inf).amin(0).sqrt_() - 2.0 * hull_radius
+    north, east = motion.heading[0].cos(), motion.heading[0].sin()  # [R, W]
     found = []
     for first, second in ((pairs.first, pairs.second), (pairs.second, pairs.first)):
-        own, other = (_sides(motion, side) for side in (first, second))
-        dx, dy = other.x - own.x, other.y - own.y  # [T, P, W]
-        beta = bearing(own.north, own.east, dx[0], dy[0])
-        alpha = bearing(other.north, other.east, -dx[0], -dy[0])
-        kind = classify(beta, alpha)
-        closing = dx[0] * (other.north - own.north) + dy[0] * (other.east - own.east) < 0.0
-        met = pairs.both[0] & closing
-        # Head-on: how far the other is ahead of the own vessel, and to starboard.
-        ahead, right = own.along(dx, dy), own.abeam(dx, dy)
-        port_or_starboard = _passes(ahead, right, pairs.both).sign()
-        # Crossing: how far the own vessel is to port of the other's course, and ahead of it.
-        left, before = -other.abeam(-dx, -dy), other.along(-dx, -dy)
-        crossed = _passes(left, before, pairs.both).sign()
-        # Who is abaft the other's beam at the last, and has not crossed, passes astern.
-        abaft = _last(before, pairs.both) < 0.0
-        astern_or_ahead = torch.where((crossed == 0) & abaft, float(ASTERN), crossed)
-        for index, side in ((HO, port_or_starboard), (GW, astern_or_ahead)):
-            pair, world = (met & (kind == index)).nonzero(as_tuple=True)
+        dx, dy = (field[0][second] - field[0][first] for field in (motion.x, motion.y))
+        beta = bearing(north[first], east[first], dx, dy)
+        alpha = bearing(north[second], east[second], -dx, -dy)
+        closing = dx * (north[second] - north[first]) + dy * (east[second] - east[first]) < 0.0
+        kind = torch.where(pairs.both[0] & closing, classify(beta, alpha), AMB)  # [P, W]
+        for index, passing in ((HO, _head_on), (GW, _crossing)):
+            pair, world = (kind == index).nonzero(as_tuple=True)
+            own, other = (_vessel(motion, robot[pair], world) for robot in (first, second))
             found.append(
                 {
                     "world": world,
@@ -69,45 +60,58 @@ def find_meetings(motion: Motion, pairs: Pairs, hull_radius: float) -> Columns:
                     "other": second[pair],
                     "class": torch.full_like(pair, index),
                     "gap": least[pair, world],
-                    "side": side[pair, world],
+                    "side": passing(own, other, pairs.both[:, pair, world]),
                 }
             )
     return {name: torch.cat([columns[name] for columns in found]) for name in found[0]}
 
 
-class _Sides(NamedTuple):
-    """One vessel of each pair: where it is, [T, P, W], and its planned course, [P, W]."""
+class _Vessel(NamedTuple):
+    """One vessel of each meeting: where it is, [T, M], and its planned course, [M]."""
 
     x: Tensor
     y: Tensor
     north: Tensor
     east: Tensor
 
-    def along(self, dx: Tensor, dy: Tensor) -> Tensor:
-        """Return how far a place is ahead, on the planned course [m]."""
-        return dx * self.north + dy * self.east
+    def along(self, other: _Vessel) -> Tensor:
+        """Return how far another one is ahead, on the planned course [T, M] (m)."""
+        return (other.x - self.x) * self.north + (other.y - self.y) * self.east
 
-    def abeam(self, dx: Tensor, dy: Tensor) -> Tensor:
-        """Return how far a place is to starboard of the planned course [m]."""
-        return dy * self.north - dx * self.east
+    def abeam(self, other: _Vessel) -> Tensor:
+        """Return how far another one is to starboard of the planned course [T, M] (m)."""
+        return (other.y - self.y) * self.north - (other.x - self.x) * self.east
 
 
-def _sides(motion: Motion, vessels: Tensor) -> _Sides:
-    course = motion.heading[0].index_select(0, vessels)
-    x, y = (field.index_select(1, vessels) for field in (motion.x, motion.y))
-    return _Sides(x, y, course.cos(), course.sin())
+def _vessel(motion: Motion, robot: Tensor, world: Tensor) -> _Vessel:
+    x, y = (field[:, robot, world] for field in (motion.x, motion.y))
+    course = motion.heading[0, robot, world]
+    return _Vessel(x, y, course.cos(), course.sin())
+
+
+def _head_on(own: _Vessel, other: _Vessel, both: Tensor) -> Tensor:
+    """Return `PORT`, `STARBOARD` or `NOT_PASSED` [M]: where the other was when it came abeam."""
+    return _passes(own.along(other), own.abeam(other), both).sign()
+
+
+def _crossing(own: _Vessel, other: _Vessel, both: Tensor) -> Tensor:
+    """Return `ASTERN`, `AHEAD` or `NOT_PASSED` [M]: where it came to the other's planned course."""
+    ahead = other.along(own)
+    crossed = _passes(-other.abeam(own), ahead, both).sign()
+    # Who is abaft the other's beam at the last, and has not crossed, passes astern.
+    return torch.where((crossed == 0) & (_last(ahead, both) < 0.0), float(ASTERN), crossed)
 
 
 def _passes(way: Tensor, value: Tensor, both: Tensor) -> Tensor:
-    """Return a value [P, W] where a way last falls from above 0; 0 where it does not end below.
+    """Return a value [M] where a way last falls from above 0; 0 where it does not end below.
 
     Args:
-        way: [T, P, W] m.
-        value: [T, P, W] m, interpolated between two rows.
-        both: [T, P, W] bool, rows in which both vessels are present.
+        way: [T, M] m.
+        value: [T, M] m, interpolated between two rows.
+        both: [T, M] bool, rows in which both vessels are present.
     """
     falls = (way[:-1] > 0.0) & (way[1:] <= 0.0) & both[1:]
-    row = torch.arange(1, len(way), device=way.device).view(-1, 1, 1)
+    row = torch.arange(1, len(way), device=way.device).unsqueeze(1)
     last = (falls * row).amax(0, keepdim=True)
     after = last.clamp(min=1)
     way_0, way_1, value_0, value_1 = (
@@ -119,5 +123,5 @@ def _passes(way: Tensor, value: Tensor, both: Tensor) -> Tensor:
 
 
 def _last(field: Tensor, both: Tensor) -> Tensor:
-    """Return a field [T, P, W] in the last row in which both vessels are present."""
+    """Return a field [T, M] in the last row in which both vessels are present."""
     return field.gather(0, (both.sum(0, keepdim=True) - 1).clamp(min=0))[0]
