@@ -222,11 +222,12 @@ class TorchRLFace(EnvBase):
             )
         if seed is not None:
             self._set_seed(seed)
-        mask = None if tensordict is None else tensordict.get("_reset", None)
-        if mask is None and tensordict is not None and self.description.key("_reset") in tensordict:
+        given: Any = {} if tensordict is None else tensordict
+        mask, own = given.get("_reset", None), self.description.key("_reset")
+        if mask is None and given.get(own, None) is not None:
             raise ConfigError(
-                f"the TensorDict has {self.description.key('_reset')} and no '_reset': worlds are "
-                f"reset, not single robots; give '_reset' of shape {(self.worlds, 1)}"
+                f"the TensorDict has {own} and no '_reset': worlds are reset, not single robots; "
+                f"give '_reset' of shape {(self.worlds, 1)}"
             )
         if mask is None:
             out = self.make_buffers()
