@@ -51,7 +51,7 @@ SLOW_TESTS = {
     "scripts/checks/test_gpu_check.py": "test_what_no_time",
     "scripts/checks/test_gpu_plan.py": "test_what_is_needed",
     "scripts/checks/test_kill_check.py": "test_kills",
-    "train_RL_agents/run/test_ending.py": "test_a_run_lives test_a_run_outlives test_a_program",
+    "train_RL_agents/run/test_ending.py": "test_a_run_lives test_a_run_outlives test_an_evaluation",
     "marinenav_env/test_adding_to_the_core.py": "test_names test_the_punt test_the_tow",
     "scripts/test_make_pretrained.py": "test_the_risk_level",
     "train_RL_agents/training/test_stages.py": "test_a_run_among",
