@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 if TYPE_CHECKING:
     from setuptools import Command, Extension
@@ -38,6 +39,7 @@ SOURCES = Path("marinenav_env/csrc")
 LIBRARY = "marinenav_env._ops"
 RECORD = runpy.run_path(str(ROOT / "marinenav_env" / "build_record.py"))
 BUILD_INFO, digest_of = RECORD["BUILD_RECORD"], RECORD["digest_of"]
+extensions_for = RECORD["extensions_for"]
 # Folders that a wheel has inside a package, and what it takes of them: by name, since exports of
 # the shipped policies may lie beside them.
 SHIPPED = {
@@ -194,13 +196,18 @@ def cxx_flags(environ: Mapping[str, str], *, portable: bool = False) -> list[str
         environ: Environment variables.
         portable: Whether the library is to run on other machines too.
     """
-    arch = environ.get("MARINENAV_ARCH") or (portable_arch() if portable else "native")
+    arch = cpu_arch(environ, portable=portable)
     # g++ 12 takes the undefined vectors in its own AVX-512 headers for mistakes.
     warnings = ["-Wno-maybe-uninitialized"]
     # Even with contraction off, g++ 12 fuses a*b + c*d beside a*d - b*c when it packs the two.
     same_bits = ["-ffp-contract=off", "-fno-tree-slp-vectorize"]
     march = [f"-march={arch}"] if arch else []
     return ["-O3", "-g0", *march, *same_bits, "-fopenmp", *warnings]
+
+
+def cpu_arch(environ: Mapping[str, str], *, portable: bool) -> str:
+    """Return the CPU architecture to compile for; arguments as in `cxx_flags`."""
+    return environ.get("MARINENAV_ARCH") or (portable_arch() if portable else "native")
 
 
 def portable_arch() -> str:
@@ -265,10 +272,35 @@ def make_build_command(decision: CudaDecision, record: Mapping[str, object]) -> 
             cuda = holds_cuda(library)
             if cuda != (decision.toolkit is not None):
                 raise BuildError(f"{library} has CUDA: {cuda}, against the decision: clean up")
+            arch = cpu_arch(os.environ, portable=not self.inplace)
             built = {"cuda": cuda, **record, "cxx_flags": flags, "sources": sources}
+            built |= {"extensions": extensions_for(arch), "commit": commit()}
             library.with_name(BUILD_INFO).write_text(json.dumps(built, indent=2) + "\n")
 
     return BuildOps
+
+
+class BuildPackages(build_py):
+    """Collect the packages, without what an earlier wheel of this folder took along."""
+
+    def run(self) -> None:
+        """Remove what is collected from before, then collect."""
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
+def commit() -> str | None:
+    """Return the commit of this folder, with `-dirty` behind it where files differ.
+
+    Outside a repository that of the variable `MARINENAV_COMMIT`, or None.
+    """
+    asked = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "describe", "--always"]
+    asked += ["--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.check_output(asked, text=True, stderr=subprocess.DEVNULL).strip()
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get("MARINENAV_COMMIT")
 
 
 def main() -> None:
@@ -305,7 +337,7 @@ def main() -> None:
             **{package: SHIPPED[folder] for package, folder in places.items()},
         },
         ext_modules=[make_extension(decision.toolkit)],
-        cmdclass={"build_ext": make_build_command(decision, record)},
+        cmdclass={"build_ext": make_build_command(decision, record), "build_py": BuildPackages},
     )
 
 

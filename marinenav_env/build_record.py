@@ -17,6 +17,11 @@ SUFFIXES = (".h", ".cuh", ".cpp", ".cu")
 REMEDY = (
     "run `make setup` in the project's folder, or `pip install --no-build-isolation --editable .`"
 )
+CPUINFO = Path("/proc/cpuinfo")
+VECTORS = re.compile(r"avx\w*|fma|f16c|bmi[12]|movbe|abm")
+"""Extensions of x86 that a compiler takes by itself, as Linux names them."""
+LEVELS = {"x86-64-v3": ["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"]}
+"""Those of a level of x86-64 (System V ABI)."""
 
 
 def digest_of(sources: Path) -> str:
@@ -37,6 +42,24 @@ def read_record(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_text()))
     except (OSError, ValueError):
         return {}
+
+
+def processor_extensions() -> list[str]:
+    """Return the extensions of this processor, sorted; empty where the system names none."""
+    try:
+        with CPUINFO.open(encoding="utf-8") as lines:
+            flags = next((line for line in lines if line.startswith("flags")), "")
+    except OSError:
+        return []
+    return sorted(flag for flag in flags.partition(":")[2].split() if VECTORS.fullmatch(flag))
+
+
+def extensions_for(march: str) -> list[str]:
+    """Return the extensions that code for an architecture, as in ``-march``, may make use of.
+
+    What is not ``native`` is asked of one who named it: only `LEVELS` are known here.
+    """
+    return processor_extensions() if march == "native" else LEVELS.get(march, [])
 
 
 def runs_on(architectures: str, capability: tuple[int, int]) -> bool:
@@ -69,8 +92,9 @@ def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
         package: the folder in which they lie, beside their record and perhaps their sources.
 
     Raises:
-        ImportError: they are not there; their record says that they were built for another torch,
-            or from other sources than those beside them; or there are sources and no whole record.
+        ImportError: they are not there; their record says that they were built for another torch
+            or processor, or from other sources than those beside them; or there are sources and no
+            whole record.
     """
     libraries = sorted(package.glob("_ops*.so"))
     if not libraries:
@@ -80,9 +104,19 @@ def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
     sources, record = package / "csrc", read_record(package / BUILD_RECORD)
     built_for = record.get("torch", torch_version)
     if built_for != torch_version:
+        other = f"install torch {built_for}, or a wheel for torch {torch_version}"
+        if sources.is_dir():
+            other = f"remove it and {REMEDY}"
         raise ImportError(
             f"{libraries[0]} is built for torch {built_for}, and this is torch {torch_version}:"
-            f" remove it and {REMEDY}"
+            f" {other}"
+        )
+    own = processor_extensions()
+    lacking = [name for name in record.get("extensions", []) if name not in own] if own else []
+    if lacking:
+        raise ImportError(
+            f"{libraries[0]} is built for processors with {', '.join(lacking)}, which this one "
+            "lacks: build it here, or with MARINENAV_ARCH=x86-64-v3 for all"
         )
     if sources.is_dir() and record.get("sources") != digest_of(sources):
         raise ImportError(

@@ -327,6 +327,40 @@ def test_only_a_library_that_stays_is_for_this_machine(inplace, build_ext, tmp_p
     assert json.loads((tmp_path / setup.BUILD_INFO).read_text())["cxx_flags"] == flags
 
 
+@pytest.mark.parametrize("editable", [True, False])
+def test_a_wheel_has_nothing_of_an_earlier_one(editable, tmp_path, monkeypatch):
+    """Wheels are built in the folder itself, where a renamed module would stay under both names."""
+    (tmp_path / "lib" / "package").mkdir(parents=True)
+    (tmp_path / "lib" / "package" / "old.py").touch()
+    monkeypatch.setattr(
+        setup.build_py, "run", lambda self: Path(self.build_lib).mkdir(exist_ok=True)
+    )
+    command = setup.BuildPackages(Distribution())
+    command.build_lib, command.editable_mode = str(tmp_path / "lib"), editable
+    command.run()
+    assert (tmp_path / "lib" / "package" / "old.py").exists() == editable
+
+
+def test_the_record_names_the_commit(tmp_path, monkeypatch):
+    monkeypatch.setenv("MARINENAV_COMMIT", "1234abcd")
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    assert setup.commit() == "1234abcd"  # a copy without its history
+
+    def git(*arguments):
+        own = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        command = ["git", "-C", str(tmp_path), *own, *arguments]
+        return subprocess.check_output(command, text=True).strip()
+
+    git("init", "--quiet")
+    (tmp_path / "one.py").write_text("a = 1\n")
+    git("add", "one.py")
+    git("commit", "--quiet", "--message", "one")
+    git("tag", "v1")
+    assert setup.commit() == git("rev-parse", "HEAD")
+    (tmp_path / "one.py").write_text("a = 2\n")
+    assert setup.commit() == git("rev-parse", "HEAD") + "-dirty"
+
+
 def test_a_build_without_the_settings_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     with pytest.raises(SystemExit, match=r"files are missing in .*configs"):

@@ -126,6 +126,17 @@ def test_a_compiler_that_is_missing_is_told_before_anything_is_fetched(folder):
     assert not (folder / LOG).exists()
 
 
+def test_a_compiler_that_is_too_old_is_told_before_anything_is_fetched(folder):
+    """g++ 8 calls it c++2a."""
+    old = folder / "g++-8"
+    old.write_text('#!/bin/sh\ncase "$*" in *std=c++20*) exit 1;; esac\n')
+    old.chmod(0o755)
+    result = run(["make", "setup", "PYTHON=./one", f"CXX={old}"], folder)
+    assert result.returncode == 2
+    assert f"{old} knows no C++20: install g++ 11 or later" in result.stderr
+    assert not (folder / LOG).exists()
+
+
 def test_the_simulator_is_compiled_once_the_build_has_what_it_needs(folder):
     """Beside the other packages, which lint needs."""
     done = make(folder, "PYTHON=./one", target="check")

@@ -12,8 +12,14 @@ import torch
 from marinenav_env.fields import ConfigError
 from marinenav_env.kernel.spec import KernelSpec
 
-CONTAINER = Path("/sys/fs/cgroup")
-"""Where a container sees its own control group."""
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
+"""Which control groups this process is in; a container sees its own as the outermost."""
+VERSIONS = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Files of a group's limit and of what it takes, and what of it a need makes free; by version."""
 
 
 def world_bytes(spec: KernelSpec, sizes: Mapping[str, int], frames: int, dtype: torch.dtype) -> int:
@@ -76,20 +82,43 @@ def free_bytes(device: torch.device) -> float:
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 machine = int(line.split()[1]) * 1024
-    return min(machine, container_bytes(CONTAINER))
+    return min([machine, *(left_bytes(*group) for group in memory_groups())])
 
 
-def container_bytes(group: Path) -> float:
-    """Return the bytes that a container's memory limit leaves; infinity without one.
+def memory_groups() -> list[tuple[Path, int]]:
+    """Return the control groups that limit this process, as of a scheduler's job or a container.
 
-    Args:
-        group: folder of its control group, version 2.
+    Returns:
+        Folders, each with the place of its version in `VERSIONS`.
     """
     try:
-        limit = float((group / "memory.max").read_text().replace("max", "inf"))
-        used = int((group / "memory.current").read_text())
+        lines = OWN_GROUPS.read_text().splitlines()
+    except OSError:
+        return []
+    groups = []
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        old = "memory" in controllers.split(",")
+        if not old and controllers:
+            continue
+        root = CONTROL_GROUPS / "memory" if old else CONTROL_GROUPS
+        own = root / path.lstrip("/")
+        groups += [(place, int(old)) for place in (own, *own.parents) if place.is_relative_to(root)]
+    return groups
+
+
+def left_bytes(group: Path, version: int) -> float:
+    """Return the bytes that a control group's memory limit leaves; infinity without one.
+
+    Args:
+        group: its folder.
+        version: its place in `VERSIONS`.
+    """
+    limit_file, used_file, cached = VERSIONS[version]
+    try:
+        limit = float((group / limit_file).read_text().replace("max", "inf"))
+        used = int((group / used_file).read_text())
         statistics = (group / "memory.stat").read_text().split()
-        cache = int(statistics[statistics.index("inactive_file") + 1])  # given back when needed
+        cache = int(statistics[statistics.index(cached) + 1])  # given back when needed
     except (OSError, ValueError):
         return math.inf
     return max(0.0, limit - used + cache)

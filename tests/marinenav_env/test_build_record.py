@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from marinenav_env import build_record
 from marinenav_env.build_record import BUILD_RECORD, digest_of, find_library, runs_on
 
 
@@ -63,10 +64,38 @@ def test_a_library_of_unknown_sources_is_refused(record, built):
 
 
 def test_a_library_for_another_torch_is_refused(built):
+    message = r"for torch 2\.13\.0, and this is torch 2\.11\.0: "
+    with pytest.raises(ImportError, match=f"{message}remove it and run `make setup`"):
+        find_library("2.11.0", built)
+    shutil.rmtree(built / "csrc")  # of a wheel nothing can be built anew
     with pytest.raises(
-        ImportError, match=r"for torch 2\.13\.0, and this is torch 2\.11\.0: remove it"
+        ImportError, match=rf"{message}install torch 2\.13\.0, or a wheel for torch"
     ):
         find_library("2.11.0", built)
+
+
+def test_a_library_for_another_processor_is_refused(built, tmp_path, monkeypatch):
+    """It would end with "Illegal instruction", and not before the first step."""
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr(build_record, "CPUINFO", cpuinfo)
+    cpuinfo.write_text("model name\t: new\nflags\t\t: fpu avx512f sse avx2 fma avx\nflags\t: avx\n")
+    assert build_record.extensions_for("native") == ["avx", "avx2", "avx512f", "fma"]
+    record = json.loads((built / BUILD_RECORD).read_text())
+    record["extensions"] = build_record.extensions_for("native")
+    (built / BUILD_RECORD).write_text(json.dumps(record))
+    assert find_library("2.13.0", built) == built / "_ops.so"
+    cpuinfo.write_text("flags\t: fpu avx avx2 fma f16c bmi1 bmi2 movbe abm\n")
+    with pytest.raises(ImportError, match=r"processors with avx512f, which this one lacks: build"):
+        find_library("2.13.0", built)
+    record["extensions"] = build_record.extensions_for("x86-64-v3")
+    (built / BUILD_RECORD).write_text(json.dumps(record))
+    assert find_library("2.13.0", built) == built / "_ops.so"
+    cpuinfo.write_text("flags\t: fpu avx\n")
+    with pytest.raises(ImportError, match=r"processors with abm, avx2, bmi1, "):
+        find_library("2.13.0", built)
+    cpuinfo.unlink()  # a system that does not say
+    assert find_library("2.13.0", built) == built / "_ops.so"
+    assert build_record.extensions_for("native") == build_record.extensions_for("znver4") == []
 
 
 def test_a_library_that_is_not_built_is_named(tmp_path):

@@ -138,10 +138,20 @@ def test_a_seed_repeats_and_another_draws_other_worlds(name):
 def test_states_are_told_apart_by_what_is_at_stake():
     returns = torch.tensor([[0.0, 0.0], [0.0, 0.5], [0.0, 2.0], [7.0, 0.0], [0.0, 9.0]])
     values = torch.tensor([[0.0, 1.0]] * 4 + [[3.0, 3.0]])
-    judged = critic_ranks.Judged(torch.arange(5), torch.zeros(5), returns, values, returns)
+    none = torch.zeros(5)
+    judged = critic_ranks.Judged(torch.arange(5), none, returns, values, returns, none)
     rows = critic_ranks.rows_of(judged, 5)
     assert [row["states"] for row in rows] == [4, 3, 2]
     assert [row["rank_correlation"]["value"] for row in rows] == [0.25, 0.0, -0.5]
+
+
+def test_the_best_of_nine_is_not_judged_by_the_returns_that_chose_it():
+    """Actions that differ by chance alone gain nothing, however large the largest return is."""
+    returns, again = torch.randn(2, 4_000, 9, generator=torch.Generator().manual_seed(0))
+    own, own_again = torch.zeros(4_000), torch.ones(4_000)
+    judged = critic_ranks.Judged(torch.arange(4_000), own, returns, returns, again, own_again)
+    gain = critic_ranks.rows_of(judged, 4_000)[0]["gain_of_the_best"]
+    assert gain["value"] == pytest.approx(-1.0, abs=0.1)
 
 
 def test_a_table_has_what_is_known_of_few_states():
@@ -151,12 +161,13 @@ def test_a_table_has_what_is_known_of_few_states():
         torch.tensor([[1.0, 3.0]]),
         torch.tensor([[1.0, 3.0]]),
         torch.tensor([[1.0, 3.0]]),
+        torch.zeros(1),
     )
     rows = [{"policy": "a[b]", **row} for row in critic_ranks.rows_of(judged, 6)]
     cells = [list(column.cells) for column in critic_ranks.table_of(rows).columns]
     assert cells[0] == ["a\\[b]"] * 3
     assert cells[2] == ["1", "1", "0"]
-    assert cells[3] == ["1.000 (1.000 to -)", "1.000 (1.000 to -)", "- (- to -)"]
+    assert cells[3] == ["1.000 (- to -)", "1.000 (- to -)", "- (- to -)"]
     assert cells[4:6] == [["3.000", "3.000", "-"]] * 2
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import itertools
 import operator
 import os
@@ -55,10 +56,10 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seed is {seeds}: each makes one run of the sweep; give each once")
     configs = [build(TrainConfig, {"seed": seed}, base=config) for seed in seeds]
-    moment, *_ = processes.gather(datetime.now().strftime("%Y%m%d-%H%M%S"))
-    output_dir = Path(arguments.output or Path(folder or "runs") / f"{config.agent}-{moment}")
-    check_writable(output_dir)
-    with sole_use(output_dir, processes):
+    name = f"{config.agent}-{datetime.now():%Y%m%d-%H%M%S}"
+    wanted = Path(arguments.output or Path(folder or "runs") / name)
+    check_writable(wanted)
+    with sole_use(wanted, processes, new=not arguments.output) as output_dir:
         start_in(output_dir, configs, processes)
 
 
@@ -150,7 +151,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
 
 def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -> None:
     """Go on with what lies at a path; errors as `resume`."""
-    noted = multi_seed.read_sweep(path)
+    noted = processes.tell(lambda: multi_seed.read_sweep(path))
     if noted is not None:
         seeds, values = noted
         before = config_of_file(values, path / multi_seed.SWEEP)
@@ -168,14 +169,14 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
         train_seeds(configs, path, processes)
         return
-    if ended_at_once(path):
+    if processes.tell(lambda: ended_at_once(path)):
         config = config_of_file(read_run_record(path)["config"], path / RUN)
         train_one(_with_flags(config, arguments), path, processes)
         return
-    newest = checkpoint.newest(path)
+    newest = processes.tell(lambda: checkpoint.newest(path))
     output_dir = checkpoint.run_folder(newest)
     longer = any(override.startswith("total_steps=") for override in arguments.overrides)
-    complete = path.is_dir() and (output_dir / EVALUATION).exists()
+    complete = processes.tell(lambda: path.is_dir() and (output_dir / EVALUATION).exists())
     if longer or not complete:
         state = checkpoint.load_run(newest)
         config = _with_flags(config_of_file(state["config"], newest), arguments)
@@ -184,11 +185,22 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
             "total_steps",
             f"the run has {state['step']} already; give more",
         )
-        complete = complete and is_complete(output_dir, config)
+        complete = complete and processes.tell(lambda: is_complete(output_dir, config))
     if complete:
         print(f"complete already: {output_dir / EVALUATION}")
         return
     train_one(config, output_dir, processes, newest)
+
+
+def begun(folder: Path) -> Path | None:
+    """Return the newest checkpoint of a run's folder, None where no run has begun that saves.
+
+    Raises:
+        CheckpointError: one has, and saved none.
+    """
+    return (
+        checkpoint.newest(folder) if (folder / RUN).exists() and not ended_at_once(folder) else None
+    )
 
 
 def is_complete(folder: Path, config: TrainConfig) -> bool:
@@ -216,12 +228,11 @@ def train_seeds(configs: Sequence[TrainConfig], output_dir: Path, processes: Pro
     folders = [multi_seed.seed_folder(output_dir, config.seed) for config in configs]
     diverged = []
     for config, folder in zip(configs, folders, strict=True):
-        if is_complete(folder, config):
+        if processes.tell(functools.partial(is_complete, folder, config)):
             continue
         try:
             with sole_use(folder, processes):
-                begun = (folder / RUN).exists() and not ended_at_once(folder)
-                resumed = checkpoint.newest(folder) if begun else None
+                resumed = processes.tell(functools.partial(begun, folder))
                 train_one(config, folder, processes, resumed, whole=output_dir)
         except DivergedRunError as error:
             diverged.append(f"seed {config.seed}: {error}")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -16,7 +17,8 @@ from torch import Tensor
 from marinenav_env.fields import require
 from train_RL_agents.device.cuda_graphs import CapturedStep
 
-ANNOUNCED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+T = TypeVar("T")
+ANNOUNCED = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What several processes find each other by, besides WORLD_SIZE."""
 HOST_LIMIT = timedelta(hours=2)
 """How long a process waits for the others: longer than an evaluation, which only the first does.
@@ -79,7 +81,7 @@ class Processes:
         """Return how many processes, with this one, live on ``device``; each has its own GPU."""
         if self.size == 1 or device.type == "cuda":
             return 1
-        return int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
+        return int(os.environ["LOCAL_WORLD_SIZE"])
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
         """Replace every tensor by that of the first process.
@@ -102,6 +104,26 @@ class Processes:
         if self.size > 1:
             self.exchange(lambda: dist.all_gather_object(texts, text))
         return texts
+
+    def tell(self, question: Callable[[], T]) -> T:
+        """Return the first process's answer: what other hosts see of a shared folder may be old.
+
+        Raises:
+            ProcessLostError: another process has died.
+            OSError, ValueError, RuntimeError: what the question raised.
+        """
+        told: list[tuple[T | None, OSError | ValueError | RuntimeError | None]] = [(None, None)]
+        if self.first:
+            try:
+                told = [(question(), None)]
+            except (OSError, ValueError, RuntimeError) as error:
+                told = [(None, error)]
+        if self.size > 1:
+            self.exchange(lambda: dist.broadcast_object_list(told, 0))
+        answer, raised = told[0]
+        if raised is not None:
+            raise raised
+        return cast("T", answer)
 
     def sum(self, tensor: Tensor) -> None:
         """Replace ``tensor`` by its sum over the processes.

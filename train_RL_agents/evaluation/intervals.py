@@ -1,8 +1,8 @@
 """Intervals of 95%: Wilson for shares of worlds, the bootstrap over worlds for all else.
 
 The robots of a world are not independent, so the world is the unit that is drawn anew. A bootstrap
-knows no more than it has seen: where something never happened, or always, the interval is Wilson's
-or Poisson's for as many worlds or hours.
+knows no more than it has seen: where fewer than `RARE` worlds differ from the rest, the interval is
+Wilson's or Poisson's for as many worlds or hours.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ RESAMPLES = 1_000
 LEVEL = 0.95
 SEED = 1
 """Of the resampling: the same episodes give the same intervals."""
+RARE = 10
+"""So many worlds that differ from the rest suffice for the bootstrap. After one event in 1,000
+worlds its upper limit lies below the one after none."""
 
 
 class Estimate(NamedTuple):
@@ -96,45 +99,57 @@ class WorldBootstrap:
     ) -> Estimate:
         """Return the difference of two shares of things in the same worlds (see `share`).
 
-        Where all worlds differ alike, or none, the share of worlds that differ otherwise has
-        Wilson's interval.
+        Where nearly all worlds differ alike, or none, what speaks for the first and what speaks for
+        the second are shares of the worlds with Wilson's intervals, from which that of their
+        difference follows by square-and-add (Newcombe 1998).
         """
         estimate = self.difference(first, second)
-        if estimate.low != estimate.high:
+        worlds = int((first[1] > 0).sum())
+        one, other = (hits.double() / trials.double().sum() for hits, trials in (first, second))
+        gain = one - other
+        if math.isnan(estimate.value) or int((gain != gain.mode().values).sum()) >= RARE:
             return estimate
-        most = wilson_interval(0, int((first[1] > 0).sum()))[1]
-        value = estimate.value
-        return Estimate(value, max(value - most, -1.0), min(value + most, 1.0))
+        up, down = (min(part.clamp(min=0.0).sum().item(), 1.0) for part in (gain, -gain))
+        (up_low, up_high), (down_low, down_high) = (
+            wilson_interval(part * worlds, worlds) for part in (up, down)
+        )
+        low = estimate.value - math.hypot(up - up_low, down_high - down)
+        high = estimate.value + math.hypot(up_high - up, down - down_low)
+        return Estimate(estimate.value, max(low, -1.0), min(high, 1.0))
 
     def rate(self, events: Tensor, exposure: Tensor) -> Estimate:
         """Return how often something happens, for instance in an hour.
 
-        Where it never did, the interval is that of a Poisson process (Garwood 1936).
+        Where it hardly ever did, the interval is that of a Poisson process (Garwood 1936) whose
+        events are the worlds in which it did.
 
         Args:
             events: [W].
             exposure: [W], in the unit of the rate.
         """
-        estimate = self.ratio(events, exposure)
-        if estimate.value == 0.0:
-            most = -math.log((1.0 - LEVEL) / 2.0) / exposure.sum().item()
-            return Estimate(0.0, 0.0, most)
-        return estimate
+        seen, span = int((events > 0).sum()), exposure.sum().item()
+        if not span or seen >= RARE:
+            return self.ratio(events, exposure)
+        # What comes to several robots at once is one event, and counts as often in both limits.
+        count, tail = events.sum().item(), (1.0 - LEVEL) / 2.0
+        unit = (count / seen if seen else 1.0) / span
+        low = special.gammaincinv(seen, tail) if seen else 0.0
+        return Estimate(count / span, low * unit, special.gammaincinv(seen + 1, 1.0 - tail) * unit)
 
     def share(self, hits: Tensor, trials: Tensor) -> Estimate:
         """Return a share of things in worlds.
 
-        Where it is 0 or 1, the interval is Wilson's for as many trials as there are worlds.
+        Where it is nearly 0 or 1, the interval is Wilson's for as many trials as there are worlds.
 
         Args:
             hits: [W].
             trials: [W].
         """
-        estimate = self.ratio(hits, trials)
-        if estimate.value in (0.0, 1.0):
-            worlds = int((trials > 0).sum())
-            return Estimate(estimate.value, *wilson_interval(int(estimate.value) * worlds, worlds))
-        return estimate
+        worlds = int((trials > 0).sum())
+        if not worlds or _rarer(hits, trials) >= RARE:
+            return self.ratio(hits, trials)
+        value = (hits.double().sum() / trials.double().sum()).item()
+        return Estimate(value, *wilson_interval(value * worlds, worlds))
 
     def mean(self, world: Tensor, values: Tensor) -> Estimate:
         """Return the mean of values [N] of the worlds [N]."""
@@ -143,19 +158,18 @@ class WorldBootstrap:
     def distribution(self, world: Tensor, values: Tensor, grid: Tensor) -> Tensor:
         """Return the share of values [N] up to each of the grid [G], and its band: [3, G].
 
-        Where it is 0 or 1, the band is that of `share`, and neither end of it falls over the grid.
+        At each of the grid it is the interval of `share`. Neither end of it falls over the grid.
         """
         steps = len(grid) + 1
         place = world * steps + torch.searchsorted(grid, values.to(grid.dtype).contiguous())
         tally = torch.bincount(place, minlength=self.worlds * steps).view(self.worlds, steps)
         below, count = tally.cumsum(1)[:, :-1].double(), tally.sum(1).double()
         share = _divided(below.sum(0), count.sum())
-        band = torch.stack(self._interval(self._ratios(below, count)))
-        worlds = int((count > 0).sum())
-        for end in (0, 1) if worlds else ():
-            limits = torch.tensor(wilson_interval(end * worlds, worlds)).double().unsqueeze(1)
-            band = torch.where(share == end, limits, band)
-        low, high = band
+        low, high = self._interval(self._ratios(below, count))
+        if worlds := int((count > 0).sum()):
+            limits = [wilson_interval(part * worlds, worlds) for part in share.tolist()]
+            rare = _rarer(below, count.unsqueeze(1)) < RARE
+            low, high = torch.where(rare, torch.tensor(limits).double().T, torch.stack((low, high)))
         low = low.flip(0).cummin(0).values.flip(0)
         return torch.stack((share, low, high.cummax(0).values))
 
@@ -174,9 +188,11 @@ class WorldBootstrap:
             return ordered[min(max(rank, 0), len(ordered) - 1)].item()
 
         value = value_at(share)
-        found, low, high = self.mean(world, values <= value)
-        if math.isnan(low):
-            return Estimate(value, math.nan, math.nan)
+        # All values lie up to one that is infinite: those below it tell how near it is.
+        below = values <= value if math.isfinite(value) else values < value
+        found, low, high = self.share(
+            self.sums(world, below), self.sums(world, torch.ones_like(world))
+        )
         return Estimate(value, value_at(share + low - found), value_at(share + high - found))
 
     def median_survival(self, world: Tensor, times: Tensor, events: Tensor) -> Estimate:
@@ -214,19 +230,28 @@ class WorldBootstrap:
         return _divided(torch.stack(totals), count)
 
     def _interval(self, resampled: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the interval of each row [G, B]; NaN where one world says nothing of others."""
+        """Return the interval of each row [G, B].
+
+        It is NaN where one world says nothing of others, or too few have what is measured to be in
+        nearly every resample.
+        """
         if self.worlds < 2:
-            return (torch.full(resampled.shape[:1], math.nan),) * 2
+            return (torch.full(resampled.shape[:1], math.nan, dtype=torch.float64),) * 2
         tail = round((1.0 - LEVEL) / 2.0 * (RESAMPLES - 1))
         # `kthvalue` counts from 1 and has NaN last, as a sort has that takes twice as long.
         low, high = (resampled.kthvalue(rank, 1).values for rank in (tail + 1, RESAMPLES - tail))
-        return low, high
+        return torch.where(high.isnan(), high, low), high
 
 
 @functools.lru_cache(maxsize=1)
 def bootstrap_of(worlds: int) -> WorldBootstrap:
     """Return the bootstrap over so many worlds: stages mostly have the same number."""
     return WorldBootstrap(worlds)
+
+
+def _rarer(hits: Tensor, trials: Tensor) -> Tensor:
+    """Return in how many worlds, the first dimension, the rarer of hit and miss was seen."""
+    return torch.minimum((hits > 0).sum(0), (hits < trials).sum(0))
 
 
 def _divided(total: Tensor, count: Tensor) -> Tensor:

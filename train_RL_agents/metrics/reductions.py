@@ -188,8 +188,12 @@ def mean_interval(values: Tensor) -> list[float | None]:
 NORMAL_QUANTILE = float(special.ndtri(0.975))
 
 
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+def wilson_interval(successes: float, trials: int) -> tuple[float, float]:
     """Return the 95% Wilson score interval of a share (Wilson 1927).
+
+    Args:
+        successes: not whole where the share of other trials is that of so many.
+        trials: 1 or more.
 
     Raises:
         ValueError: there are no trials, or not as many as successes.

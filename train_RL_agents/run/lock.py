@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import socket
 import sys
@@ -19,7 +20,7 @@ LOCK = ".lock"
 
 
 @contextmanager
-def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
+def sole_use(folder: Path, processes: Processes, *, new: bool = False) -> Iterator[Path]:
     """While entered, no other program enters this folder; its death gives it free.
 
     The first process takes the lock for all. On a file system without locks it warns and continues.
@@ -28,22 +29,32 @@ def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
     Args:
         folder: of a run or a sweep; made if missing.
         processes: the processes that train together.
+        new: take another name, with a number behind it, if the folder is there. To make a folder
+            tells programs apart also on hosts that do not see each other's locks.
+
+    Yields:
+        The folder.
 
     Raises:
         ConfigError: another program is in it, or the folder cannot be written to.
     """
-    file, refusal = None, ""
-    made = processes.first and not folder.exists()
+    file, refusal, made = None, "", False
     if processes.first:
         try:
+            folder, made = _made(folder, new=new)
             file = _taken(folder)
         except ConfigError as error:
             refusal = str(error)
+        except OSError as error:
+            refusal = (
+                f"output is {str(folder)!r}, and it is no folder to write to ({error}): give "
+                "another one with --output"
+            )
     try:
         refusal, *_ = processes.gather(refusal)
         if refusal:
             raise ConfigError(refusal)
-        yield
+        yield Path(processes.gather(str(folder))[0])
     finally:
         if file is not None:
             (folder / LOCK).unlink(missing_ok=True)
@@ -53,25 +64,29 @@ def sole_use(folder: Path, processes: Processes) -> Iterator[None]:
                 folder.rmdir()
 
 
+def _made(folder: Path, *, new: bool) -> tuple[Path, bool]:
+    """Return the folder, or the first free one of its name, and whether it was made here."""
+    others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
+    for place in itertools.chain([folder], others if new else []):
+        with suppress(FileExistsError):
+            place.mkdir(parents=True)
+            return place, True
+    return folder, False
+
+
 def _taken(folder: Path) -> IO[str]:
     """Return the file whose lock is ours."""
     path = folder / LOCK
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+", encoding="utf-8")
-        _lock(file, folder)
-        if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            file.close()  # the holder before has removed it meanwhile
-            return _taken(folder)
-        file.truncate(0)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now}")
-        file.flush()
-    except OSError as error:
-        raise ConfigError(
-            f"output is {str(folder)!r}, and it is no folder to write to ({error}): give another "
-            "one with --output"
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
+    file = path.open("a+", encoding="utf-8")
+    _lock(file, folder)
+    if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+        file.close()  # the holder before has removed it meanwhile
+        return _taken(folder)
+    file.truncate(0)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now}")
+    file.flush()
     return file
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from marinenav_env.build_record import BUILD_RECORD, PACKAGE, read_record
 from train_RL_agents.config.shipped import INSTALLED
 
 SOURCES = ("*.py", "*.yaml", "*.h", "*.cuh", "*.cpp", "*.cu")
@@ -32,10 +33,13 @@ def source_commit() -> str | None:
     """Return the commit of this source tree.
 
     Outside a repository that of the environment variable `MARINENAV_COMMIT`, for copies that travel
-    without their history, or None.
+    without their history, or the one that a wheel was built from, or None.
     """
     answer = _git("rev-parse", "HEAD")
-    return os.environ.get(COMMIT_VARIABLE) if answer is None else answer.strip()
+    if answer is not None:
+        return answer.strip()
+    built = read_record(PACKAGE / BUILD_RECORD) if INSTALLED else {}
+    return os.environ.get(COMMIT_VARIABLE) or built.get("commit")
 
 
 def source_diff() -> str | None:
@@ -80,12 +84,15 @@ def versions() -> dict[str, str | None]:
 
 
 def _git(*arguments: str, index: Path | None = None) -> str | None:
-    """Return git's answer about this source tree, or None outside a repository."""
+    """Return git's answer about this source tree, or None outside a repository.
+
+    The tree may be another user's, of whose repositories git is wary; its code runs already.
+    """
     if INSTALLED:  # in an environment that may lie in another project's repository
         return None
     try:
         answer = subprocess.run(
-            ["git", "-C", str(ROOT), *arguments],
+            ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *arguments],
             env={**os.environ, **({"GIT_INDEX_FILE": str(index)} if index else {})},
             capture_output=True,
             check=True,

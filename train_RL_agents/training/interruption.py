@@ -1,6 +1,7 @@
 """Ctrl-C, SIGTERM and a closed terminal: the loop is asked to save and leave.
 
-A second Ctrl-C leaves at once. Work that has nothing to save ends at the first one.
+A second Ctrl-C leaves at once; what a scheduler sends again changes nothing. Work that has nothing
+to save ends at the first one.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ class Interruption:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            return
         self.received = signal.Signals(number)
-        self._restore()
+        signal.signal(signal.SIGINT, self._before[signal.SIGINT])
         # Past Python's buffer: the signal may have come in the middle of a write to it.
         with suppress(OSError):  # nobody reads it any more; the run is saved all the same
             os.write(STDERR, MESSAGE)

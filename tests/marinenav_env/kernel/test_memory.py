@@ -1,6 +1,7 @@
 """What an environment takes, what there is, and that too much is refused before it is taken."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,14 +18,51 @@ def test_free_memory_is_plausible(device: str) -> None:
     assert 2**28 < memory.free_bytes(torch.device(device)) < 2**50
 
 
-def test_free_memory_is_what_a_container_may_still_take(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
-    unlimited = memory.container_bytes(tmp_path)
-    (tmp_path / "memory.current").write_text("900000\n")
-    (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 300000\nslab 1\n")
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory.container_bytes(tmp_path) == unlimited == math.inf
-    (tmp_path / "memory.max").write_text("1000000\n")
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Control groups of this process: gives their folder what they are said to be."""
+    monkeypatch.setattr(memory, "CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
+
+    def say(own: str) -> Path:
+        (tmp_path / "own").write_text(own)
+        return tmp_path
+
+    return say
+
+
+def test_free_memory_is_what_a_container_may_still_take(groups) -> None:
+    group = groups("0::/\n")
+    unlimited = memory.left_bytes(group, 0)
+    (group / "memory.current").write_text("900000\n")
+    (group / "memory.stat").write_text("anon 500000\ninactive_file 300000\nslab 1\n")
+    (group / "memory.max").write_text("max\n")
+    assert memory.left_bytes(group, 0) == unlimited == math.inf
+    assert memory.free_bytes(CPU) > 2**20
+    (group / "memory.max").write_text("1000000\n")
+    assert memory.free_bytes(CPU) == 1_000_000 - 900_000 + 300_000
+
+
+@pytest.mark.parametrize(
+    ("own", "job", "names"),
+    [
+        ("0::/slurm/job_7/step_0\n", "slurm/job_7", memory.VERSIONS[0]),
+        (
+            "3:cpu:/a\n2:hugetlb,memory:/slurm/job_7/step_0\n",
+            "memory/slurm/job_7",
+            memory.VERSIONS[1],
+        ),
+    ],
+)
+def test_a_job_is_limited_by_the_groups_around_its_own(own, job, names, groups) -> None:
+    """As SLURM makes them; the step's own sets no limit, and above the job there is none."""
+    folder = groups(own) / job
+    (folder / "step_0").mkdir(parents=True)
+    limit, used, cached = names
+    for place, bound in ((folder, 1_000_000), (folder / "step_0", 2**63 - 4096)):
+        (place / limit).write_text(f"{bound}\n")
+        (place / used).write_text("900000\n")
+        (place / "memory.stat").write_text(f"slab 1\n{cached} 300000\n")
     assert memory.free_bytes(CPU) == 1_000_000 - 900_000 + 300_000
 
 

@@ -70,6 +70,7 @@ def test_alone_everything_is_the_identity():
     alone.sum(tensor)
     alone.broadcast([tensor])
     alone.wait()
+    assert alone.tell(lambda: 3) == 3
     assert alone.gather("own") == ["own"]
     assert alone.any(True)
     assert not alone.any(False)
@@ -87,10 +88,11 @@ def test_processes_of_a_machine_share_its_cpu_but_no_gpu(monkeypatch):
 def test_processes_that_cannot_find_each_other_are_told(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
-    for name in ("LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+    for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
     message = (
-        "WORLD_SIZE is 2: start with torchrun, which sets LOCAL_RANK, MASTER_ADDR, MASTER_PORT"
+        "WORLD_SIZE is 2: start with torchrun, which sets LOCAL_RANK, LOCAL_WORLD_SIZE, "
+        "MASTER_ADDR, MASTER_PORT"
     )
     with pytest.raises(ConfigError, match=message):
         Processes.join()
@@ -133,7 +135,7 @@ def test_a_gpu_waits_shortly_for_the_others(gpus, monkeypatch):
         monkeypatch.setattr(torch.distributed, name, made)
     monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "set_device", own.append)
-    announced = {"WORLD_SIZE": "6", "RANK": "4", "LOCAL_RANK": "2"}
+    announced = {"WORLD_SIZE": "6", "RANK": "4", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "3"}
     announced |= {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
     for name, value in announced.items():
         monkeypatch.setenv(name, value)
@@ -207,6 +209,8 @@ def test_who_fails_does_not_wait_for_the_others(monkeypatch):
 
 PAIR = """
 import torch
+from pathlib import Path
+from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.device.cuda_graphs import CapturedStep
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.device.distributed import GradientAverage
@@ -224,6 +228,16 @@ processes.broadcast([first])
 assert first.item() == 0.0
 assert processes.any(processes.rank == 1) and not processes.any(False)
 assert processes.gather(str(processes.rank)) == ["0", "1"]
+asked = []
+assert processes.tell(lambda: asked.append(processes.rank) or Path("told")) == Path("told")
+assert asked == [0][processes.rank:]
+def missing():
+    raise CheckpointError("no checkpoint")
+try:
+    processes.tell(missing)
+except CheckpointError as error:
+    asked.append(str(error))
+assert asked[-1] == "no checkpoint"
 processes.leave()
 """
 

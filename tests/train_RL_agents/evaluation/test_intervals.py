@@ -45,16 +45,54 @@ def test_the_world_is_the_unit():
     assert (single.low, single.high) == pytest.approx((low, high), abs=0.01)
 
 
-def test_intervals_hold_as_often_as_they_say():
+@pytest.mark.parametrize(("share", "most"), [(0.3, 0.99), (0.97, 1.0), (0.01, 1.0)])
+def test_intervals_hold_as_often_as_they_say(share, most):
     generator = torch.Generator().manual_seed(3)
-    held, trials = 0, 200
+    held, trials, bootstrap = 0, 200, WorldBootstrap(80)
     for _ in range(trials):
         count = torch.randint(1, 6, (80,), generator=generator).double()
-        hits = torch.binomial(count, torch.full_like(count, 0.3), generator=generator)
-        bootstrap = WorldBootstrap(80)
+        hits = torch.binomial(count, torch.full_like(count, share), generator=generator)
         estimate = bootstrap.share(hits, count)
-        held += estimate.low <= 0.3 <= estimate.high
-    assert 0.90 <= held / trials <= 0.99
+        held += estimate.low <= share <= estimate.high
+    assert 0.90 <= held / trials <= most
+
+
+def test_one_event_says_more_than_none():
+    """Limits rise with the events, though a bootstrap knows no other world than those seen."""
+    bootstrap, trials, hours = (
+        WorldBootstrap(500),
+        torch.full((500,), 5.0),
+        torch.full((500,), 0.04),
+    )
+    shares, rates, none = [], [], torch.zeros(500)
+    for events in range(4):
+        hits = (torch.arange(500) < events).double()
+        shares.append(bootstrap.share(hits, trials))
+        rates.append(bootstrap.rate(hits, hours))
+        won = bootstrap.difference_of_shares((hits, hours * 25), (none, hours * 25))
+        assert won.low < 0.0 < won.high
+    for found in (shares, rates):
+        assert found[0].high < found[1].high < found[2].high < found[3].high
+        assert 0.0 == found[0].low < found[1].low < found[3].low
+    assert rates[3][1:] == pytest.approx(
+        (stats.chi2.ppf(0.025, 6) / 40, stats.chi2.ppf(0.975, 8) / 40)
+    )
+
+
+@pytest.mark.parametrize("only_second", [0, 1])
+def test_differences_agree_with_the_exact_test(only_second):
+    """Few worlds differ: the interval leaves out zero about where McNemar's test says so."""
+    trials, bootstrap = torch.ones(400), WorldBootstrap(400)
+    for only_first in range(10 - only_second):
+        first, second = torch.zeros(400), torch.zeros(400)
+        first[:only_first], second[400 - only_second :] = 1.0, 1.0
+        found = bootstrap.difference_of_shares((first, trials), (second, trials))
+        assert found.value == pytest.approx((only_first - only_second) / 400)
+        p = mcnemar(only_first, only_second)
+        if p > 0.1:
+            assert found.low < 0.0 < found.high
+        if p < 0.03:
+            assert found.low > 0.0
 
 
 def test_a_share_of_none_has_wilsons_interval():
@@ -79,6 +117,23 @@ def test_quantiles_are_those_of_the_sample():
         assert (estimate.low, estimate.high) == pytest.approx((known.low, known.high), abs=0.08)
 
 
+def test_a_quantile_that_is_not_seen_may_lie_just_beyond():
+    """490 of 1,000 are finite: the median is not, but the lower limit is."""
+    values = torch.full((1_000,), math.inf)
+    values[:490] = torch.arange(490)
+    estimate = WorldBootstrap(1_000).quantile(torch.arange(1_000), values, 0.5)
+    assert 450 < estimate.low < 490
+    assert (estimate.value, estimate.high) == (math.inf, math.inf)
+    nowhere = WorldBootstrap(50).quantile(torch.arange(50), torch.full((50,), math.inf), 0.5)
+    assert tuple(nowhere) == (math.inf,) * 3
+
+
+def test_what_three_worlds_have_has_no_half_interval():
+    world = torch.tensor([3, 500, 800])
+    estimate = WorldBootstrap(1_000).mean(world, torch.tensor([0.1, 0.3, 0.5]))
+    assert estimate.as_json() == {"value": 0.3, "ci95": [None, None]}
+
+
 def test_a_quantile_among_equal_values():
     values = torch.arange(100) // 50
     estimate = WorldBootstrap(100).quantile(torch.arange(100), values.double(), 0.5)
@@ -90,8 +145,8 @@ def test_distribution_and_band():
         torch.arange(4), torch.tensor([0.0, 1.0, 2.0, math.inf]), torch.tensor([0.0, 1.5, 9.0])
     )
     assert share.tolist() == [0.25, 0.5, 0.75]
-    assert torch.all((low <= share) & (share <= high))
-    assert (low[0], high[2]) == (0.0, 1.0)
+    ends = [wilson_interval(below, 4) for below in (1, 2, 3)]
+    assert torch.stack((low, high), 1).tolist() == [pytest.approx(end) for end in ends]
 
 
 def test_median_survival_against_scipy():
@@ -119,8 +174,8 @@ def test_what_never_happened_in_some_hours_has_poissons_limit():
     bootstrap, hours = WorldBootstrap(10), torch.full((10,), 0.1)
     never = bootstrap.rate(torch.zeros(10), hours)
     assert never == pytest.approx((0.0, 0.0, stats.chi2.ppf(0.975, 2) / 2.0), rel=1e-6)
-    events = (torch.arange(10) % 2).double()
-    assert bootstrap.rate(events, hours) == bootstrap.ratio(events, hours)
+    often, events = WorldBootstrap(30), (torch.arange(30) % 2).double()
+    assert often.rate(events, events * 0 + 0.1) == often.ratio(events, events * 0 + 0.1)
 
 
 def test_policies_that_no_world_tells_apart_may_differ_all_the_same():
@@ -134,7 +189,7 @@ def test_policies_that_no_world_tells_apart_may_differ_all_the_same():
     assert found == bootstrap.difference((hits, trials), (other, trials))
     won, lost = torch.ones(20), torch.zeros(20)
     apart = bootstrap.difference_of_shares((won, won), (lost, won))
-    assert apart == pytest.approx((1.0, 1.0 - most, 1.0))
+    assert apart == pytest.approx((1.0, 1.0 - math.hypot(most, most), 1.0))
     nobody = bootstrap.difference_of_shares((hits * 0, trials * 0), (hits * 0, trials * 0))
     assert nobody.as_json() == {"value": None, "ci95": [None, None]}
 

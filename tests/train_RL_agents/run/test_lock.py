@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
 
@@ -11,6 +12,7 @@ from marinenav_env.fields import ConfigError
 from tests.conftest import wait_for
 from tests.train_RL_agents.short_runs import TINY, command, environment
 from train_RL_agents import train
+from train_RL_agents.commands import training
 from train_RL_agents.device.distributed import Processes
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -58,6 +60,36 @@ def test_no_empty_folder_is_left(tmp_path, seeds):
             train.start(arguments, Processes())
     assert os.listdir(tmp_path) == ["found"]
     assert os.listdir(found) == []
+
+
+def test_programs_that_see_no_locks_of_others_get_folders_of_their_own(tmp_path, monkeypatch):
+    """As jobs of several hosts that begin in the same second; empty ones are removed again."""
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    wanted = tmp_path / "runs" / "DQN-20260101-000000"
+    with (
+        sole_use(wanted, Processes(), new=True) as first,
+        sole_use(wanted, Processes(), new=True) as second,
+        sole_use(wanted, Processes(), new=True) as third,
+    ):
+        names = [folder.name for folder in (first, second, third)]
+        assert names == [wanted.name, f"{wanted.name}-2", f"{wanted.name}-3"]
+        (second / "kept").touch()
+    assert os.listdir(tmp_path / "runs") == [second.name]
+
+
+def test_runs_that_begin_in_the_same_second_do_not_meet(tmp_path, monkeypatch):
+    class Fixed(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(training, "datetime", Fixed)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(training, "train_one", lambda _, folder, __: (folder / "run.json").touch())
+    for _ in range(2):
+        train.start(train.parse(["--agent", "DQN", *TINY]), Processes())
+    found = sorted(os.listdir(tmp_path / "runs"))
+    assert found == ["DQN-20260101-000000", "DQN-20260101-000000-2"]
 
 
 def test_a_lock_removed_between_opening_and_locking_is_not_taken(tmp_path, monkeypatch):

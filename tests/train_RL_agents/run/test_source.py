@@ -35,6 +35,25 @@ def test_an_unchanged_tree_has_an_empty_diff(repository):
     assert source.source_commit() == git(repository, "rev-parse", "HEAD").strip()
 
 
+def test_a_tree_of_another_user_has_its_commit_too(repository, monkeypatch):
+    """As a shared installation by an administrator, of which git is wary."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    refused = subprocess.run(["git", "-C", str(repository), "status"], capture_output=True)
+    assert b"dubious ownership" in refused.stderr
+    assert len(source.source_commit() or "") == 40
+    assert source.source_diff() == ""
+
+
+def test_a_wheel_knows_the_commit_it_was_built_from(tmp_path, monkeypatch):
+    monkeypatch.delenv(source.COMMIT_VARIABLE, raising=False)
+    monkeypatch.setattr(source, "PACKAGE", tmp_path)
+    (tmp_path / source.BUILD_RECORD).write_text('{"commit": "1234abcd-dirty"}')
+    monkeypatch.setattr(source, "INSTALLED", True)
+    assert source.source_commit() == "1234abcd-dirty"
+    (tmp_path / source.BUILD_RECORD).unlink()
+    assert source.source_commit() is None
+
+
 def test_the_diff_brings_back_changed_and_new_sources(repository, tmp_path):
     (repository / "old.py").write_text("a = 1\nb = 3\n")
     (repository / "picture.png").write_bytes(bytes(range(255, -1, -1)))

@@ -19,7 +19,19 @@ def test_the_first_signal_is_told_at_once(capfd, number):
         os.kill(os.getpid(), number)
         assert interruption.received == number
         assert capfd.readouterr().err == "\nstopping after this iteration, saving ...\n"
-        assert signal.getsignal(number) == before
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_scheduler_that_signals_twice_does_not_end_what_is_saving(capfd, number):
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
+        assert interruption.received == signal.SIGTERM
+        assert capfd.readouterr().err.count("saving") == 1
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_a_signal_is_remembered_without_stderr(monkeypatch):

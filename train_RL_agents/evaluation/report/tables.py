@@ -76,8 +76,12 @@ def near_misses(policies: Sequence[Evaluated]) -> str:
 
 
 def paired(policies: Sequence[Evaluated]) -> str:
-    """Return how every further policy differs from the first in the same episodes, by group."""
+    """Return how every further policy differs from the first in the same episodes, by group.
+
+    Episodes of scenarios repeat the same encounters, which McNemar's test takes for independent.
+    """
     first, *others = policies
+    repeated = isinstance(first.results, ScenarioResults)
     rows = []
     for group, reference in first.groups.items():
         for evaluated in others:
@@ -90,7 +94,7 @@ def paired(policies: Sequence[Evaluated]) -> str:
                     evaluated.name,
                     str(compared["only_first"]),
                     str(compared["only_second"]),
-                    f"{compared['mcnemar_p']:.2g}",
+                    "–" if repeated else f"{compared['mcnemar_p']:.2g}",  # noqa: RUF001
                     *(estimate(cell) for cell in cells),
                 )
             )

@@ -45,8 +45,8 @@ def test_scores_by_hand(sweeps):
     # The first stage: .3 beats one, .5 two, .7 three, .9 four of four; the second: always.
     assert seeds.improvement(high.success, low.success) == pytest.approx((10 / 16 + 1.0) / 2)
     assert seeds.improvement(low.success, low.success) == 0.5
-    start, end = seeds.iqm_interval(low.success)
-    assert 0.2 <= start < 0.4 < 0.6 < end <= 0.8
+    # In 13 of 256 cases the worst seed is drawn three or four times, which is so in all stages.
+    assert seeds.iqm_interval(low.success) == pytest.approx((0.2, 0.8))
     rows = seeds.rows_of([low, high])
     assert rows[0][:3] == ("low", "4", "0.500")
     assert rows[1][4] == "0.81"
