@@ -189,6 +189,12 @@ def test_differences_to_the_first_policy(stages):
     assert row == [stages.rows[0].label, "worse", "0", str(won), f"{min(p_value, 1.0):.2g}"]
 
 
+def test_repeats_of_the_same_encounters_are_no_independent_trials(clock):
+    cells = Reader(page([clock, dataclasses.replace(clock, name="again")], {})).cells
+    row = cells[cells.index("McNemar's p") + 4 :][:5]
+    assert row == ["all scenarios", "again", "0", "0", "–"]  # noqa: RUF001
+
+
 def lost(row):
     return dataclasses.replace(
         row, outcomes=row.outcomes._replace(success=torch.zeros_like(row.outcomes.success))
