@@ -30,7 +30,7 @@ PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 8
 # First of all, too: what fails beside pip's work is told far above the end.
 CHECK_COMPILER = command -v $(CXX) >/dev/null || \
   { echo "error: $(CXX) not found: install g++, or name a C++20 compiler with CXX=" >&2; exit 1; }; \
-  echo 'int main() {}' | $(CXX) -std=c++20 -x c++ -fsyntax-only - 2>/dev/null || \
+  echo 'int main() {}' | $(CXX) -std=c++20 -x c++ -fsyntax-only - || \
   { echo "error: $(CXX) knows no C++20: install g++ 11 or later, or name one with CXX=" >&2; exit 1; }
 # What was given last, read when a recipe runs.
 CHOSEN_PYTHON = $(or $(shell cat build/PYTHON),python3)

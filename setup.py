@@ -285,8 +285,10 @@ class BuildPackages(build_py):
 
     def run(self) -> None:
         """Remove what is collected from before, then collect."""
-        if not self.editable_mode:
-            shutil.rmtree(self.build_lib, ignore_errors=True)
+        collected = Path(self.build_lib)
+        own = collected.resolve().is_relative_to(ROOT / "build")  # not what the user names
+        if own and collected.exists() and not self.editable_mode:
+            shutil.rmtree(collected)
         super().run()
 
 

@@ -18,7 +18,7 @@ REMEDY = (
     "run `make setup` in the project's folder, or `pip install --no-build-isolation --editable .`"
 )
 CPUINFO = Path("/proc/cpuinfo")
-VECTORS = re.compile(r"avx\w*|fma|f16c|bmi[12]|movbe|abm")
+VECTORS = re.compile(r"avx2?|avx512(f|cd|bw|dq|vl|vbmi|_vbmi2)|fma|f16c|bmi[12]|movbe|abm")
 """Extensions of x86 that a compiler takes by itself, as Linux names them."""
 LEVELS = {"x86-64-v3": ["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"]}
 """Those of a level of x86-64 (System V ABI)."""
@@ -104,9 +104,8 @@ def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
     sources, record = package / "csrc", read_record(package / BUILD_RECORD)
     built_for = record.get("torch", torch_version)
     if built_for != torch_version:
-        other = f"install torch {built_for}, or a wheel for torch {torch_version}"
-        if sources.is_dir():
-            other = f"remove it and {REMEDY}"
+        wheel = f"install torch {built_for}, or a wheel for torch {torch_version}"
+        other = f"remove it and {REMEDY}" if sources.is_dir() else wheel
         raise ImportError(
             f"{libraries[0]} is built for torch {built_for}, and this is torch {torch_version}:"
             f" {other}"
@@ -114,9 +113,11 @@ def find_library(torch_version: str, package: Path = PACKAGE) -> Path:
     own = processor_extensions()
     lacking = [name for name in record.get("extensions", []) if name not in own] if own else []
     if lacking:
+        here = f"remove it and {REMEDY}, with MARINENAV_ARCH=x86-64-v3 where others share it"
+        wheel = "install a wheel that is built with MARINENAV_ARCH=x86-64"
         raise ImportError(
             f"{libraries[0]} is built for processors with {', '.join(lacking)}, which this one "
-            "lacks: build it here, or with MARINENAV_ARCH=x86-64-v3 for all"
+            f"lacks: {here if sources.is_dir() else wheel}"
         )
     if sources.is_dir() and record.get("sources") != digest_of(sources):
         raise ImportError(

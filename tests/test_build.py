@@ -327,18 +327,20 @@ def test_only_a_library_that_stays_is_for_this_machine(inplace, build_ext, tmp_p
     assert json.loads((tmp_path / setup.BUILD_INFO).read_text())["cxx_flags"] == flags
 
 
-@pytest.mark.parametrize("editable", [True, False])
-def test_a_wheel_has_nothing_of_an_earlier_one(editable, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("place", "editable"), [("build", False), ("build", True), ("own", False)])
+def test_a_wheel_has_nothing_of_an_earlier_one(place, editable, tmp_path, monkeypatch):
     """Wheels are built in the folder itself, where a renamed module would stay under both names."""
-    (tmp_path / "lib" / "package").mkdir(parents=True)
-    (tmp_path / "lib" / "package" / "old.py").touch()
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    collected = tmp_path / place / "lib"
+    (collected / "package").mkdir(parents=True)
+    (collected / "package" / "old.py").touch()
     monkeypatch.setattr(
         setup.build_py, "run", lambda self: Path(self.build_lib).mkdir(exist_ok=True)
     )
     command = setup.BuildPackages(Distribution())
-    command.build_lib, command.editable_mode = str(tmp_path / "lib"), editable
+    command.build_lib, command.editable_mode = str(collected), editable
     command.run()
-    assert (tmp_path / "lib" / "package" / "old.py").exists() == editable
+    assert (collected / "package" / "old.py").exists() == (editable or place == "own")
 
 
 def test_the_record_names_the_commit(tmp_path, monkeypatch):

@@ -29,8 +29,8 @@ SHARES = {
 def compare(first: Result, second: Result) -> dict[str, Any]:
     """Return the differences, first minus second, as JSON values.
 
-    Success is compared by McNemar's test; all differences have bootstrap intervals that draw the
-    same worlds for both.
+    Success is compared by McNemar's test; all differences have intervals of `intervals`, for which
+    the same worlds are drawn for both.
 
     Args:
         first: of some worlds.

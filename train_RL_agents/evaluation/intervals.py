@@ -22,8 +22,8 @@ LEVEL = 0.95
 SEED = 1
 """Of the resampling: the same episodes give the same intervals."""
 RARE = 10
-"""So many worlds that differ from the rest suffice for the bootstrap. After one event in 1,000
-worlds its upper limit lies below the one after none."""
+"""So many worlds that differ from the rest suffice for the bootstrap, or all worlds there are.
+After one event in 1,000 worlds its upper limit lies below the one after none."""
 
 
 class Estimate(NamedTuple):
@@ -113,8 +113,14 @@ class WorldBootstrap:
         (up_low, up_high), (down_low, down_high) = (
             wilson_interval(part * worlds, worlds) for part in (up, down)
         )
-        low = estimate.value - math.hypot(up - up_low, down_high - down)
-        high = estimate.value + math.hypot(up_high - up, down - down_low)
+        # Minus their correlation: a world that speaks for one does not speak for the other.
+        apart = math.sqrt(up * down / ((1.0 - up) * (1.0 - down))) if 0.0 < up < 1.0 > down else 0.0
+
+        def beyond(one: float, other: float) -> float:
+            return math.sqrt(one**2 + other**2 + 2.0 * apart * one * other)
+
+        low = estimate.value - beyond(up - up_low, down_high - down)
+        high = estimate.value + beyond(up_high - up, down - down_low)
         return Estimate(estimate.value, max(low, -1.0), min(high, 1.0))
 
     def rate(self, events: Tensor, exposure: Tensor) -> Estimate:
@@ -128,7 +134,7 @@ class WorldBootstrap:
             exposure: [W], in the unit of the rate.
         """
         seen, span = int((events > 0).sum()), exposure.sum().item()
-        if not span or seen >= RARE:
+        if not span or seen >= min(RARE, int((exposure > 0).sum())):
             return self.ratio(events, exposure)
         # What comes to several robots at once is one event, and counts as often in both limits.
         count, tail = events.sum().item(), (1.0 - LEVEL) / 2.0
@@ -146,7 +152,7 @@ class WorldBootstrap:
             trials: [W].
         """
         worlds = int((trials > 0).sum())
-        if not worlds or _rarer(hits, trials) >= RARE:
+        if not worlds or _rarer(hits, trials) >= min(RARE, worlds):
             return self.ratio(hits, trials)
         value = (hits.double().sum() / trials.double().sum()).item()
         return Estimate(value, *wilson_interval(value * worlds, worlds))
@@ -168,7 +174,7 @@ class WorldBootstrap:
         low, high = self._interval(self._ratios(below, count))
         if worlds := int((count > 0).sum()):
             limits = [wilson_interval(part * worlds, worlds) for part in share.tolist()]
-            rare = _rarer(below, count.unsqueeze(1)) < RARE
+            rare = _rarer(below, count.unsqueeze(1)) < min(RARE, worlds)
             low, high = torch.where(rare, torch.tensor(limits).double().T, torch.stack((low, high)))
         low = low.flip(0).cummin(0).values.flip(0)
         return torch.stack((share, low, high.cummax(0).values))
@@ -193,6 +199,8 @@ class WorldBootstrap:
         found, low, high = self.share(
             self.sums(world, below), self.sums(world, torch.ones_like(world))
         )
+        if math.isnan(low):
+            return Estimate(value, math.nan, math.nan)
         return Estimate(value, value_at(share + low - found), value_at(share + high - found))
 
     def median_survival(self, world: Tensor, times: Tensor, events: Tensor) -> Estimate:

@@ -66,10 +66,13 @@ def sole_use(folder: Path, processes: Processes, *, new: bool = False) -> Iterat
 
 def _made(folder: Path, *, new: bool) -> tuple[Path, bool]:
     """Return the folder, or the first free one of its name, and whether it was made here."""
+    if not new and folder.is_dir():
+        return folder, False
+    folder.parent.mkdir(parents=True, exist_ok=True)
     others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
     for place in itertools.chain([folder], others if new else []):
         with suppress(FileExistsError):
-            place.mkdir(parents=True)
+            place.mkdir()
             return place, True
     return folder, False
 

@@ -86,7 +86,8 @@ def versions() -> dict[str, str | None]:
 def _git(*arguments: str, index: Path | None = None) -> str | None:
     """Return git's answer about this source tree, or None outside a repository.
 
-    The tree may be another user's, of whose repositories git is wary; its code runs already.
+    The tree may be another user's, of whose repositories git is wary; its code runs already. Before
+    version 2.38 git takes no word for that from the command line.
     """
     if INSTALLED:  # in an environment that may lie in another project's repository
         return None

@@ -50,7 +50,8 @@ class Interruption:
         if self.received is not None:
             return
         self.received = signal.Signals(number)
-        signal.signal(signal.SIGINT, self._before[signal.SIGINT])
+        before = self._before.get(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
         # Past Python's buffer: the signal may have come in the middle of a write to it.
         with suppress(OSError):  # nobody reads it any more; the run is saved all the same
             os.write(STDERR, MESSAGE)

@@ -105,6 +105,8 @@ def test_nothing_and_one_world():
     assert nothing.as_json() == {"value": None, "ci95": [None, None]}
     one = WorldBootstrap(1).mean(torch.zeros(4, dtype=torch.int64), torch.arange(4.0))
     assert one.as_json() == {"value": 1.5, "ci95": [None, None]}
+    median = WorldBootstrap(1).quantile(torch.zeros(4, dtype=torch.int64), torch.arange(4.0), 0.5)
+    assert median.as_json() == {"value": 1.0, "ci95": [None, None]}
 
 
 def test_quantiles_are_those_of_the_sample():
@@ -115,6 +117,26 @@ def test_quantiles_are_those_of_the_sample():
         assert estimate.value == values.sort().values[math.ceil(501 * share) - 1]
         known = stats.quantile_test(values.numpy(), p=share).confidence_interval(0.95)
         assert (estimate.low, estimate.high) == pytest.approx((known.low, known.high), abs=0.08)
+
+
+def test_differences_of_few_worlds_hold_as_often_as_they_say():
+    """What speaks for one does not speak for the other: their shares are correlated."""
+    generator, held = torch.Generator().manual_seed(5), 0
+    trials, bootstrap = torch.ones(12), WorldBootstrap(12)
+    for _ in range(300):
+        drawn = torch.rand(12, generator=generator)
+        first, second = (drawn < 0.45).double(), (drawn > 0.55).double()
+        found = bootstrap.difference_of_shares((first, trials), (second, trials))
+        held += found.low <= 0.0 <= found.high
+    assert held / 300 >= 0.93
+
+
+def test_of_few_worlds_that_all_have_both_the_bootstrap_knows_enough():
+    bootstrap, generator = WorldBootstrap(9), torch.Generator().manual_seed(2)
+    hits = torch.randint(25, 36, (9,), generator=generator).double()
+    trials, hours = torch.full((9,), 60.0), torch.full((9,), 0.2)
+    assert bootstrap.share(hits, trials) == bootstrap.ratio(hits, trials)
+    assert bootstrap.rate(hits, hours) == bootstrap.ratio(hits, hours)
 
 
 def test_a_quantile_that_is_not_seen_may_lie_just_beyond():

@@ -77,6 +77,14 @@ def test_programs_that_see_no_locks_of_others_get_folders_of_their_own(tmp_path,
     assert os.listdir(tmp_path / "runs") == [second.name]
 
 
+@pytest.mark.parametrize("new", [True, False])
+def test_a_folder_on_a_disk_that_is_not_there_is_told(tmp_path, new):
+    (tmp_path / "runs").symlink_to(tmp_path / "scratch" / "not mounted")
+    wanted = sole_use(tmp_path / "runs" / "DQN", Processes(), new=new)
+    with pytest.raises(ConfigError, match="it is no folder to write to"), wanted:
+        pass
+
+
 def test_runs_that_begin_in_the_same_second_do_not_meet(tmp_path, monkeypatch):
     class Fixed(datetime):
         @classmethod

@@ -1,5 +1,7 @@
 """`run.json` holds what brings back the source that a run was trained with."""
 
+import os
+import re
 import subprocess
 
 import pytest
@@ -38,8 +40,13 @@ def test_an_unchanged_tree_has_an_empty_diff(repository):
 def test_a_tree_of_another_user_has_its_commit_too(repository, monkeypatch):
     """As a shared installation by an administrator, of which git is wary."""
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     refused = subprocess.run(["git", "-C", str(repository), "status"], capture_output=True)
-    assert b"dubious ownership" in refused.stderr
+    assert refused.returncode != 0
+    version = re.findall(r"\d+", subprocess.check_output(["git", "--version"], text=True))[:2]
+    if tuple(map(int, version)) < (2, 38):
+        pytest.skip("this git takes no safe.directory from the command line")
     assert len(source.source_commit() or "") == 40
     assert source.source_diff() == ""
 
