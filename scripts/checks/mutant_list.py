@@ -446,6 +446,8 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
     ("marinenav_env/build_record.py", ("marinenav_env/test_build_record.py",)): (
         ("{path.relative_to(sources).as_posix()} ", ""),
         ("or not path.is_file()", ""),
+        ('if march == "native"', "if False"),
+        ("if name not in own] if own else []", "if name not in own]"),
     ),
     ("train_RL_agents/policies/start.py", ("train_RL_agents/policies/test_start.py",)): (
         ("whole=start.whole", "whole=True"),
@@ -527,7 +529,41 @@ TABLE: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, str], ...]] = {
         ),
     ): (
         ("resampled - self._ratios(total_2.unsqueeze(1), count_2)", "resampled"),
-        ("estimate.value in (0.0, 1.0)", "estimate.value in (0.0,)"),
+        ("_rarer(hits, trials) >= min(RARE, worlds)", "_rarer(hits, trials) >= 1"),
+        ("_rarer(below, count.unsqueeze(1)) < min(RARE, worlds)", "share == 0.0"),
+        ("seen >= min(RARE, int((exposure > 0).sum()))", "seen >= RARE"),
+        ("(count / seen if seen else 1.0)", "1.0"),
+        ("2.0 * apart * one * other", "0.0"),
+        ("(gain != gain.mode().values).sum()) >= RARE", "(gain != gain.mode().values).sum()) >= 1"),
+        ("values <= value if math.isfinite(value) else values < value", "values <= value"),
+        ("torch.where(high.isnan(), high, low), high", "low, high"),
+    ),
+    (
+        "train_RL_agents/evaluation/report/seeds.py",
+        ("train_RL_agents/evaluation/report/test_records.py",),
+    ): (("size=(RESAMPLES, seeds))", "size=(RESAMPLES, 1))"),),
+    (
+        "train_RL_agents/evaluation/report/tables.py",
+        ("train_RL_agents/evaluation/report/test_report.py",),
+    ): (("isinstance(first.results, ScenarioResults)", "False"),),
+    ("train_RL_agents/run/lock.py", ("train_RL_agents/run/test_lock.py",)): (
+        ("others if new else []", "[]"),
+        ("folder.parent.mkdir(parents=True, exist_ok=True)", "pass"),
+    ),
+    ("train_RL_agents/run/source.py", ("train_RL_agents/run/test_source.py",)): (
+        ('"-c", f"safe.directory={ROOT}", ', ""),
+        ('or built.get("commit")', ""),
+    ),
+    (
+        "train_RL_agents/training/interruption.py",
+        ("train_RL_agents/training/test_interruption.py",),
+    ): (
+        ("if self.received is not None:", "if False:"),
+        ("signal.signal(signal.SIGINT, before)", "self._restore()"),
+    ),
+    ("marinenav_env/kernel/memory.py", ("marinenav_env/kernel/test_memory.py",)): (
+        ("for place in (own, *own.parents)", "for place in (own,)"),
+        ("not old and controllers", "old or controllers"),
     ),
 }
 """Replacements, by file and tests."""

@@ -50,6 +50,7 @@ class Watched:
         assert (tries.sum(1) == 1).all(), "one robot of each world"
         assert torch.equal(tried[:, tries].T, torch.arange(10).expand(len(tries), -1))
         robots = tries.long().argmax(1)
+        assert lookahead._env.alive[torch.arange(len(robots)), robots].all()
         self.calls.append((lookahead, [part.clone() for part in now.obs], action, robots))
         return torch.cat([lookahead.points.sum(-1), torch.full((1,), 0.5)])[tried]
 

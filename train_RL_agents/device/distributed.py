@@ -81,7 +81,7 @@ class Processes:
         """Return how many processes, with this one, live on ``device``; each has its own GPU."""
         if self.size == 1 or device.type == "cuda":
             return 1
-        return int(os.environ["LOCAL_WORLD_SIZE"])
+        return int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
         """Replace every tensor by that of the first process.

@@ -77,6 +77,9 @@ def test_one_event_says_more_than_none():
     assert rates[3][1:] == pytest.approx(
         (stats.chi2.ppf(0.025, 6) / 40, stats.chi2.ppf(0.975, 8) / 40)
     )
+    # Both of two that met: one event, which counts twice.
+    twice = bootstrap.rate(2.0 * (torch.arange(500) < 3).double(), hours)
+    assert twice == pytest.approx([2.0 * number for number in rates[3]])
 
 
 @pytest.mark.parametrize("only_second", [0, 1])

@@ -13,16 +13,25 @@ from train_RL_agents.training.interruption import SIGNALS, Interruption
 @pytest.mark.usefixtures("heard_hang_ups")
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_first_signal_is_told_at_once(capfd, number):
-    before = signal.getsignal(number)
+    before, of_ctrl_c = signal.getsignal(number), signal.getsignal(signal.SIGINT)
     with Interruption() as interruption:
         assert capfd.readouterr().err == ""
         os.kill(os.getpid(), number)
         assert interruption.received == number
         assert capfd.readouterr().err == "\nstopping after this iteration, saving ...\n"
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) == of_ctrl_c
     assert signal.getsignal(number) == before
 
 
+@pytest.fixture
+def heard_ctrl_c():
+    """What began in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard_hang_ups", "heard_ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_scheduler_that_signals_twice_does_not_end_what_is_saving(capfd, number):
     with Interruption() as interruption:

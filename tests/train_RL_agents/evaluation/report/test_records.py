@@ -47,6 +47,10 @@ def test_scores_by_hand(sweeps):
     assert seeds.improvement(low.success, low.success) == 0.5
     # In 13 of 256 cases the worst seed is drawn three or four times, which is so in all stages.
     assert seeds.iqm_interval(low.success) == pytest.approx((0.2, 0.8))
+    ten = np.linspace(0.0, 0.9, 10)[:, None]
+    alone, in_three_stages = (seeds.iqm_interval(np.repeat(ten, n, axis=1)) for n in (1, 3))
+    assert in_three_stages == pytest.approx(alone, abs=0.02)
+    assert 0.15 < alone[0] < 0.3 < 0.6 < alone[1] < 0.75
     rows = seeds.rows_of([low, high])
     assert rows[0][:3] == ("low", "4", "0.500")
     assert rows[1][4] == "0.81"
