@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -299,10 +300,10 @@ def commit() -> str | None:
     """
     asked = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "describe", "--always"]
     asked += ["--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        return subprocess.check_output(asked, text=True, stderr=subprocess.DEVNULL).strip()
-    except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("MARINENAV_COMMIT")
+    with suppress(OSError, subprocess.CalledProcessError):
+        if (ROOT / ".git").exists():  # a copy may lie in another project's repository
+            return subprocess.check_output(asked, text=True, stderr=subprocess.DEVNULL).strip()
+    return os.environ.get("MARINENAV_COMMIT")
 
 
 def main() -> None:

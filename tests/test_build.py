@@ -346,7 +346,6 @@ def test_a_wheel_has_nothing_of_an_earlier_one(place, editable, tmp_path, monkey
 def test_the_record_names_the_commit(tmp_path, monkeypatch):
     monkeypatch.setenv("MARINENAV_COMMIT", "1234abcd")
     monkeypatch.setattr(setup, "ROOT", tmp_path)
-    assert setup.commit() == "1234abcd"  # a copy without its history
 
     def git(*arguments):
         own = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
@@ -361,6 +360,9 @@ def test_the_record_names_the_commit(tmp_path, monkeypatch):
     assert setup.commit() == git("rev-parse", "HEAD")
     (tmp_path / "one.py").write_text("a = 2\n")
     assert setup.commit() == git("rev-parse", "HEAD") + "-dirty"
+    monkeypatch.setattr(setup, "ROOT", tmp_path / "copy")  # without its history, in another's
+    (tmp_path / "copy").mkdir()
+    assert setup.commit() == "1234abcd"
 
 
 def test_a_build_without_the_settings_is_an_error(tmp_path, monkeypatch):

@@ -38,30 +38,29 @@ def sole_use(folder: Path, processes: Processes, *, new: bool = False) -> Iterat
     Raises:
         ConfigError: another program is in it, or the folder cannot be written to.
     """
-    file, refusal, made = None, "", False
-    if processes.first:
+    file, made, place = None, False, folder
+
+    def take() -> Path:
+        nonlocal file, made, place
         try:
-            folder, made = _made(folder, new=new)
-            file = _taken(folder)
-        except ConfigError as error:
-            refusal = str(error)
+            place, made = _made(folder, new=new)
+            file = _taken(place)
         except OSError as error:
-            refusal = (
-                f"output is {str(folder)!r}, and it is no folder to write to ({error}): give "
+            raise ConfigError(
+                f"output is {str(place)!r}, and it is no folder to write to ({error}): give "
                 "another one with --output"
-            )
+            ) from error
+        return place
+
     try:
-        refusal, *_ = processes.gather(refusal)
-        if refusal:
-            raise ConfigError(refusal)
-        yield Path(processes.gather(str(folder))[0])
+        yield processes.tell(take)
     finally:
         if file is not None:
-            (folder / LOCK).unlink(missing_ok=True)
+            (place / LOCK).unlink(missing_ok=True)
             file.close()
         if made:
             with suppress(OSError):  # it holds something, or was not made
-                folder.rmdir()
+                place.rmdir()
 
 
 def _made(folder: Path, *, new: bool) -> tuple[Path, bool]:
