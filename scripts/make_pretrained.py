@@ -100,7 +100,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--usual-worlds",
         action="store_true",
-        help="evaluate and ship with the task's own water, sensor and stages instead of the run's",
+        help="evaluate and ship with the task's own map, water, sensor and stages instead of the "
+        "run's",
     )
     parser.add_argument(
         "--all-networks",
@@ -125,7 +126,8 @@ def make(options: argparse.Namespace, console: Console) -> None:
     Raises:
         CheckpointError: a run has no readable policy, or no record of how it was made.
         ConfigError: the output is of no use, or the device is not there.
-        ConfigError: the weights of several runs have no mean.
+        ConfigError: the weights of several runs have no mean, or all networks are asked for where
+            one is known alone.
         ConfigError: the risk level is out of its bounds, or does not enter when the agent acts.
         OSError: a file cannot be written.
     """
@@ -136,15 +138,21 @@ def make(options: argparse.Namespace, console: Console) -> None:
     policy, made = policies[0], origins[0]
     if len(files) > 1:
         policy, made = average(policies, list(map(str, files))), provenance_of_mean(origins)
+    if options.all_networks and not policy.whole:
+        raise ConfigError(
+            f"--all-networks: {options.runs[0]} has the acting network alone; give the run, or "
+            "leave it out"
+        )
     if options.cvar is not None:
-        made["trained_with"] = {"cvar": getattr(policy.config.algorithm, "cvar", None)}
+        level = getattr(policy.config.algorithm, "cvar", None)
+        made.setdefault("trained_with", {}).setdefault("cvar", level)
         policy.agent.act_under(cvar=options.cvar)
         config = dataclasses.replace(policy.config, algorithm=policy.agent.config)
         policy = policy._replace(config=config)
     if options.usual_worlds:
         config = in_usual_worlds(policy.config)
         own = {name: plain(getattr(policy.config.env, name)) for name in waters(policy.config)}
-        made.setdefault("trained_with", {})["env"] = own
+        made.setdefault("trained_with", {}).setdefault("env", own)
         policy = policy._replace(config=config)
     policy = policy._replace(config=without_places(policy.config))
     table = evaluate(policy, options, console)
@@ -168,12 +176,13 @@ def check_output(folder: Path) -> None:
 
 
 def waters(config: TrainConfig) -> list[str]:
-    """Return the groups of a task's environment that disturb vessel and sensor."""
-    return [name for name in DISTURBANCES if hasattr(config.env, name)]
+    """Return the groups of a task's environment that tell of the map, its water and the sensor."""
+    names = ("scenario", "current", *DISTURBANCES)
+    return [name for name in names if hasattr(config.env, name)]
 
 
 def in_usual_worlds(config: TrainConfig) -> TrainConfig:
-    """Return a run's settings with the water, the sensor and the evaluated stages of its task.
+    """Return a run's settings with the map, the water, the sensor and the stages of its task.
 
     Its vessel, rewards and rules stay.
     """
@@ -257,11 +266,13 @@ def provenance_of_mean(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
         runs[json.dumps(origin["starts"])] = origin  # of several checkpoints the latest
     times = [run["training_s"] for run in runs.values()]
     commits = {origin["commit"] for origin in origins}
+    known = {name: origins[0][name] for name in ("trained_with",) if name in origins[0]}
     return {
         "agent": origins[0]["agent"],
         "step": sum(run["step"] for run in runs.values()),
         "commit": commits.pop() if len(commits) == 1 else None,
         "training_s": None if None in times else sum(times),
+        **known,  # the settings are those of the first
         "mean_of": list(origins),
     }
 

@@ -70,7 +70,7 @@ def place_trial_worlds(
     """
     config = EnvConfig(
         vessel=VesselConfig(radius=0.5 * scenario.clear_radius),  # any that the map allows
-        perception=PerceptionConfig().noiseless(),
+        perception=PerceptionConfig(range=scenario.clear_radius).noiseless(),
         scenario=scenario,
         current=current,
     )

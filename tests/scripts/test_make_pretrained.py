@@ -11,6 +11,7 @@ from marinenav_env.fields import plain
 from scripts import make_pretrained
 from tests.train_RL_agents.policy_samples import save_policy
 from train_RL_agents.config.plain import config_from_plain
+from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.load import load_policy, read_policy
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.source import ROOT
@@ -72,6 +73,11 @@ def test_the_risk_level_to_ship(run, tmp_path, capsys):
     provenance = json.loads((tmp_path / "iqn" / "provenance.json").read_text())
     assert provenance["trained_with"] == {"cvar": load_policy(run)[0].config.cvar}
     assert provenance["trained_with"] != {"cvar": 0.25}
+    made = ("--episodes", "1", "--encounters", "0", "--cvar", "0.1")
+    assert make(tmp_path / "iqn", tmp_path / "again", *made) == 0
+    again = json.loads((tmp_path / "again" / "provenance.json").read_text())
+    assert again["trained_with"] == provenance["trained_with"]
+    assert load_policy(tmp_path / "again")[1].algorithm.cvar == 0.1
 
 
 def test_a_folder_of_a_run(run, tmp_path, capsys):
@@ -158,7 +164,12 @@ def test_a_folder_of_two_runs_has_the_mean_of_their_weights(run, tmp_path, capsy
 
 
 def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
-    own = {"stream": {"speed": [0.0, 0.6]}, "reward": {"timestep": -0.3}}
+    own = {
+        "stream": {"speed": [0.0, 0.6]},
+        "current": {"edge_speed_min": 6.0},
+        "scenario": {"width": 80.0},
+        "reward": {"timestep": -0.3},
+    }
     evaluation = {"stages": [[2, 0, 8, 30.0], [2, 0, 9, 30.0]], "episodes": [0, 4]}
     save_policy(run / "checkpoints" / "best.pt", "SAC", env=own, evaluation=evaluation)
     shipped = {}
@@ -174,6 +185,22 @@ def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
     assert config.env.reward.timestep == -0.3
     made = json.loads((output / "provenance.json").read_text())
     assert made["trained_with"]["env"]["stream"]["speed"] == [0.0, 0.6]
+    usual = TrainConfig().env
+    assert (config.env.current, config.env.scenario) == (usual.current, usual.scenario)
+
+    for others in ((), (output,)):  # made of what was made, what it was trained with stays known
+        again = tmp_path / f"again{len(others)}"
+        assert make(output, again, "--episodes", "1", "--usual-worlds", others=others) == 0
+        made = json.loads((again / "provenance.json").read_text())
+        assert made["trained_with"]["env"]["stream"]["speed"] == [0.0, 0.6]
+
+
+def test_networks_that_are_not_known_are_not_shipped(run, tmp_path, capsys):
+    once = tmp_path / "once"
+    assert make(run, once, "--episodes", "1") == 0
+    assert make(once, tmp_path / "twice", "--episodes", "1", "--all-networks") == 1
+    assert f"{once} has the acting network alone; give the run" in capsys.readouterr().err
+    assert not (tmp_path / "twice").exists()
 
 
 def test_places_of_files_are_left_out():

@@ -90,7 +90,7 @@ def random_fresh_batch(agent: Agent, size: int) -> FreshBatch:
 
 def random_batch(agent: Agent, size: int) -> Any:
     """Return a batch `[size]` that `agent` can learn from."""
-    if agent.on_policy:
+    if agent.learns_from == "rounds":
         return random_fresh_batch(agent, size)
     if agent.discrete:
         action = torch.randint(0, agent.actions, (size,))
@@ -116,6 +116,6 @@ def make_agent(name: str, *, spec: EnvSpec | None = None, **settings: object) ->
     kind = AGENTS[name]
     config = kind.Config(**{"autocast": False, "acting_average": 0.0, **settings})
     agent = kind(config, spec or spec_for(name))
-    if agent.on_policy:
+    if agent.learns_from == "rounds":
         agent.settled.fill_(1.0)  # as after its first rounds: the actor learns too
     return agent

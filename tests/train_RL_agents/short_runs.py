@@ -37,18 +37,18 @@ CPU = torch.device("cpu")
 def every_decision(agent):
     """Return settings with which an agent learns after each decision of all worlds."""
     rounds = ["algorithm.turns=1", "algorithm.settling_rounds=0"]
-    return rounds if AGENTS[agent].on_policy else short_rollouts(agent)
+    return rounds if AGENTS[agent].learns_from == "rounds" else short_rollouts(agent)
 
 
 def short_rounds(agent):
     """Return settings with which an agent learns in a short run, its actor from early on."""
     rounds = ["algorithm.turns=9", "algorithm.settling_rounds=1"]
-    return rounds if AGENTS[agent].on_policy else short_rollouts(agent)
+    return rounds if AGENTS[agent].learns_from == "rounds" else short_rollouts(agent)
 
 
 def short_rollouts(agent):
     """Return settings with which an agent that looks ahead does so for four decisions."""
-    if not AGENTS[agent].looks_ahead:
+    if AGENTS[agent].learns_from != "lookahead":
         return []
     return ["algorithm.lookahead.horizon_s=2", "algorithm.look_every=3"]
 

@@ -107,7 +107,7 @@ def test_named_scenarios_end_as_on_the_cpu():
 
 @pytest.mark.parametrize("agent", ["SAC", "PPO"])
 def test_a_run_learns_logs_evaluates_saves_and_goes_on(tmp_path, agent):
-    own = [*RUN, "algorithm.turns=2"] if AGENTS[agent].on_policy else RUN
+    own = [*RUN, "algorithm.turns=2"] if AGENTS[agent].learns_from == "rounds" else RUN
     with computing_gpu():
         run = trainer(tmp_path, *own, agent=agent, device=FAKE_GPU)
         (row,) = run.train()

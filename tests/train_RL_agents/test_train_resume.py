@@ -90,6 +90,10 @@ def test_a_run_is_as_long_as_was_asked_last(tmp_path, monkeypatch):
     killed = checkpoint.load(checkpoint.newest(tmp_path))
     assert_same(before, killed, ignored=("config.",))
     assert killed["learner"]["replay"] is not None
+    assert (killed["config"]["total_steps"], killed["config"]["checkpoint"]["with_replay"]) == (
+        36,
+        False,
+    )
     assert train.main(["--resume", str(tmp_path)]) == 0
     assert checkpoint.load(checkpoint.newest(tmp_path))["step"] == 36
 
@@ -120,6 +124,18 @@ def test_no_seed_of_a_sweep_is_made_shorter_than_it_is(tmp_path, refused):
     command = ["--resume", str(tmp_path), "total_steps=6"]
     refused(train.main, command, "total_steps is 6: seed 4 has 12 already; give more")
     assert (tmp_path / "sweep.json").read_bytes() == before
+
+
+def test_a_seed_of_a_sweep_has_the_settings_of_the_sweep(tmp_path, refused):
+    assert train.main(["--output", str(tmp_path / "sweep"), *TINY, "--seed", "4", "5"]) == 0
+    seed = tmp_path / "sweep" / "seed_4"
+    for given in ("total_steps=36", "checkpoint.with_replay=false"):
+        told = f"{given}: {seed} is a seed of a sweep", f"--resume {tmp_path / 'sweep'}, or move"
+        refused(train.main, ["--resume", str(seed), given, "threads=1"], *told)
+    assert train.main(["--resume", str(seed), "threads=1"]) == 0
+    alone = seed.rename(tmp_path / "alone")
+    assert train.main(["--resume", str(alone), "total_steps=36"]) == 0
+    assert checkpoint.load(checkpoint.newest(alone))["step"] == 36
 
 
 def test_resuming_without_the_replay_keeps_the_other_settings_of_checkpoints(

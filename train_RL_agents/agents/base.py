@@ -12,7 +12,7 @@ import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,10 @@ from train_RL_agents.agents.encoders import Encoder, make_encoder
 from train_RL_agents.agents.networks import ActionValues
 from train_RL_agents.agents.settings import AgentConfig, ReplayAgentConfig
 from train_RL_agents.device.precision import bfloat16_products, multiplies_bfloat16
+
+LearnsFrom = Literal["replay", "rounds", "teacher", "lookahead"]
+"""A replay of its decisions; rounds of its latest ones; a replay of what a teacher would do there;
+or one of what other actions would have brought."""
 
 
 class Agent(nn.Module, abc.ABC):
@@ -49,15 +53,14 @@ class Agent(nn.Module, abc.ABC):
 
     name: str
     discrete: ClassVar[bool]
-    on_policy: ClassVar[bool] = False  # learns from fresh decisions, not from a replay
-    imitates: ClassVar[bool] = False  # its replay keeps what a teacher would do
-    looks_ahead: ClassVar[bool] = False  # its replay keeps what other actions would have brought
+    learns_from: ClassVar[LearnsFrom] = "replay"
     bootstraps: ClassVar[bool] = True  # learns from what followed, so a replay keeps that too
     stochastic: ClassVar[bool] = False  # acting as deployed draws a sample
     actor_outputs: ClassVar[dict[str, str]] = {
         "action": "action in (-1, 1), as `actions` describes it"
     }  # what `actor` returns: name and meaning of each tensor
     acting_settings: ClassVar[tuple[str, ...]] = ()  # enter only when acting, see `act_under`
+    idle_settings: ClassVar[tuple[str, ...]] = ()  # beginnings of settings it has no use for
     network_settings: ClassVar[tuple[str, ...]] = (
         *("encoder", "widening", "ego_magnitude", "object_magnitude"),
     )  # say which networks it has: who begins with another one needs the same

@@ -46,8 +46,9 @@ class DAgger(LoneActor):
     """Dataset aggregation; `batch.action` is what the teacher would do."""
 
     name = "DAgger"
-    imitates = True
+    learns_from = "teacher"
     bootstraps = False
+    idle_settings = ("algorithm.gamma",)
     Config: ClassVar[type[DAggerConfig]] = DAggerConfig
     config: DAggerConfig
 

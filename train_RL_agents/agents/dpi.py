@@ -58,8 +58,9 @@ class DPI(LoneActor):
     """Direct policy iteration; `batch.action` is the policy's action and the points' advantages."""
 
     name = "DPI"
-    looks_ahead = True
+    learns_from = "lookahead"
     bootstraps = False
+    idle_settings = ("algorithm.gamma",)
     Config: ClassVar[type[DPIConfig]] = DPIConfig
     config: DPIConfig
 

@@ -75,7 +75,8 @@ class PPO(LoneActor):
     """Proximal policy optimisation; the actor's action is the mean of those that it draws."""
 
     name = "PPO"
-    on_policy = True
+    learns_from = "rounds"
+    idle_settings = ("replay.", "exploration.")
     Config: ClassVar[type[PPOConfig]] = PPOConfig
     config: PPOConfig
 

@@ -13,7 +13,7 @@ from train_RL_agents.agents.ppo import PPO
 from train_RL_agents.agents.rainbow import Rainbow
 from train_RL_agents.agents.sac import SAC
 
-REPLAY_AGENTS: dict[str, type[Agent]] = {
+AGENTS: dict[str, type[Agent]] = {
     agent.name: agent
     for agent in (
         ACIQN,
@@ -22,11 +22,11 @@ REPLAY_AGENTS: dict[str, type[Agent]] = {
         Rainbow,
         DDPG,
         SAC,
+        PPO,
+        DAgger,
+        DPI,
     )
 }
-"""Those that learn from a replay of what they did."""
-AGENTS: dict[str, type[Agent]] = {
-    **REPLAY_AGENTS,
-    **{agent.name: agent for agent in (PPO, DAgger, DPI)},
-}
 """All of them."""
+REPLAY_AGENTS = {name: agent for name, agent in AGENTS.items() if agent.learns_from == "replay"}
+"""Those that learn from a replay of what they did."""

@@ -123,6 +123,15 @@ def columns(rows: Tensor) -> Tensor:
     return rows.movedim(rows.dim() - 1, 0).contiguous()  # ONNX Runtime refuses -1
 
 
+def looks_like_vessel(seen_radius: Tensor, buoy_radius: float) -> Tensor:
+    """Return whether objects look larger than the largest buoy.
+
+    By more than float32 rounds: in float64 a buoy that a float32 observation shows as 1.2 m, which
+    is 1.2000000477, is none.
+    """
+    return seen_radius > buoy_radius * (1.0 + 1e-6)
+
+
 def length(x: Tensor, y: Tensor) -> Tensor:
     """Return the length of a vector; quicker than hypot, and far from overflow here."""
     return torch.sqrt(x * x + y * y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import (
     groups_in,
     read_shield,
+    scenarios_given,
     with_true_hulls,
     with_world_options,
 )
@@ -29,7 +31,6 @@ from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.report.evaluated import Evaluated
 from train_RL_agents.evaluation.results import table_as_json
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation, ScenarioResults
-from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.steering import Policy
 from train_RL_agents.evaluation.table import print_scenarios, print_table
 from train_RL_agents.metrics.progress import bar
@@ -107,7 +108,7 @@ def evaluation_for(
         episodes = (count or EPISODES,) * len(config.evaluation.stages)
         traffic = traffic_for(arguments, agent, config) if arguments.traffic else None
         return Evaluation.of_agent(agent, config, episodes, seed=seed, traffic=traffic)
-    scenarios = find_scenarios(arguments.scenario)
+    scenarios = scenarios_given(arguments)
     return ScenarioEvaluation.of_agent(agent, config, scenarios, count, seed=seed)
 
 
@@ -119,6 +120,7 @@ def check_together(arguments: argparse.Namespace) -> None:
         ConfigError: a policy is of another task than the first, its actions mean something else
             there, or it is a classical controller that cannot steer the vessel.
         ConfigError: an option knows the task not, or the traffic cannot be steered.
+        ConfigError: a policy does not act by the risk level, or the shield cannot guard it.
     """
     paths = [*arguments.checkpoint, *([arguments.against] if arguments.against else [])]
     read = {path: _read(path, arguments)[:2] for path in paths}
@@ -142,11 +144,37 @@ def check_together(arguments: argparse.Namespace) -> None:
             let_steer(agent, worlds.env.vessel)
         if arguments.traffic:
             traffic_for(arguments, agent, met)
+        if path in arguments.checkpoint:  # that of --against acts as it is
+            agent.act_under(**risk_given(arguments))
+            guard_for(arguments, agent, met)(agent.act)
     if arguments.report and task != "marine":
         raise ConfigError(f"task is {task!r}: --report knows the vessels of 'marine' only")
     for option in ("figure", "against"):
         if getattr(arguments, option) and task not in VESSEL_TASKS:
             raise ConfigError(f"task is {task!r}, which has no vessels: leave --{option} out")
+
+
+def risk_given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the risk level of the command line, as `act_under` takes it."""
+    given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def guard_for(
+    arguments: argparse.Namespace, agent: Actor, config: TrainConfig
+) -> Callable[[Policy], Policy]:
+    """Return what puts a way of acting of an agent behind the shield of the command line, if any.
+
+    Raises:
+        ConfigError: a setting of the shield is unknown or wrong, or, once called, it cannot guard
+            the policy.
+    """
+    shield = read_shield(arguments.shield)
+    if shield is None:
+        return lambda act: act
+    if arguments.scenario:
+        config = settings_in(config, scenarios_given(arguments))
+    return lambda act: shield_agent(agent, config, shield, act)
 
 
 def in_worlds_of(config: TrainConfig, other: TrainConfig) -> TrainConfig:
@@ -194,21 +222,14 @@ def evaluate(
     agent, config, origin = _read(path, arguments)
     if worlds is not None:
         config = in_worlds_of(config, worlds)
-    given = {"cvar": arguments.cvar, "adaptive_cvar": arguments.adaptive_cvar}
-    risk = {name: value for name, value in given.items() if value is not None}
+    risk = risk_given(arguments)
     agent.act_under(**risk)
-    shield = read_shield(arguments.shield)
     evaluation = evaluation_for(arguments, agent, config)
-    guarded_config = config
-    if shield and arguments.scenario:
-        guarded_config = settings_in(config, find_scenarios(arguments.scenario))
+    guarded = guard_for(arguments, agent, config)
     known = [f"{key} {value}" for key, value in origin.items() if value is not None]
     known += ["in the worlds of the first"] if worlds else []
     described = f"{path}: {', '.join([agent.name, *known])}"
     console.print(described, markup=False, highlight=False, soft_wrap=True)
-
-    def guarded(act: Policy) -> Policy:
-        return shield_agent(agent, guarded_config, shield, act) if shield else act
 
     def run(
         act: Policy, title: str, recording: Recording | None = None
@@ -232,7 +253,7 @@ def evaluate(
     by_mean = None
     if agent.stochastic and not has_shield_inside(agent):  # such a file acts by its mean
         by_mean = run(guarded(functools.partial(agent.act, mean=True)), f"{title}, mean actions")
-    name = f"{path}, shielded" if shield else path
+    name = f"{path}, shielded" if arguments.shield is not None else path
     return EvaluatedPolicy(
         name=name,
         config=config,

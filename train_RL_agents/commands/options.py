@@ -16,10 +16,12 @@ from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.config.files import read_overrides, read_worlds
 from train_RL_agents.config.plain import check_of_task
 from train_RL_agents.config.schema import TrainConfig
+from train_RL_agents.evaluation.scenarios.files import find_scenarios
+from train_RL_agents.evaluation.scenarios.schema import Scenario
 
 SETTING = re.compile(r"env\.[\w.]+=.*", re.DOTALL)
 SHARE = 0.25
-"""Of the worlds that a training begins with ``--scenario``, where nothing else is said."""
+"""Of the worlds that a training begins with ``--scenario``, where nothing says another."""
 SETTINGS_HELP = (
     "env.KEY=VALUE, anywhere, changes the environment, for example env.stream.speed=[0.3,0.3]; "
     "docs/physics.md lists the keys."
@@ -119,8 +121,22 @@ def world_settings(arguments: argparse.Namespace, task: str) -> list[str]:
         rows = [list(plain(stage).values()) for stage in stages_of(arguments.stage, task)]
         settings += [f"{section}.stages={rows}" for section in ("curriculum", "evaluation")]
     if arguments.scenario:
-        settings += [f"scenarios.set={json.dumps(arguments.scenario)}", f"scenarios.share={SHARE}"]
+        settings.append(f"scenarios.set={json.dumps(arguments.scenario)}")
     return settings
+
+
+def with_share(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
+    """Return settings of a training in which the scenarios of ``--scenario`` have some worlds.
+
+    Args:
+        config: of the training, `overrides` included.
+        overrides: of the command line; what they say of the share counts, also that it is 0.
+    """
+    values = read_overrides(overrides).get("scenarios")
+    said = isinstance(values, dict) and "share" in values
+    if said or config.scenarios.share:
+        return config
+    return dataclasses.replace(config, scenarios=dataclasses.replace(config.scenarios, share=SHARE))
 
 
 def env_given(config: TrainConfig, settings: Sequence[str], path: str | None) -> TaskConfig:
@@ -170,6 +186,22 @@ def groups_in(settings: Sequence[str]) -> set[str]:
     """Return which groups of the environment settings ``env.KEY=VALUE`` change, however written."""
     values = read_overrides(settings)["env"] if settings else {}
     return set(values) if isinstance(values, dict) else set()
+
+
+def scenarios_given(arguments: argparse.Namespace) -> list[Scenario]:
+    """Return the scenarios of ``--scenario``.
+
+    Raises:
+        ConfigError: there are none of that name, or one has its own of what the settings give.
+    """
+    scenarios = find_scenarios(arguments.scenario)
+    for scenario in scenarios:
+        for name in sorted(groups_in(arguments.settings) & set(scenario.disturbances())):
+            raise ConfigError(
+                f"env.{name} is given in {' '.join(arguments.settings)!r}, and scenario "
+                f"{scenario.name!r} has {name} of its own: leave one of them out"
+            )
+    return scenarios
 
 
 def with_true_hulls(config: TrainConfig) -> TrainConfig:

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import functools
 import itertools
-import operator
 import os
 import sys
 from collections.abc import Sequence
@@ -14,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 
 from marinenav_env.fields import ConfigError, build, plain, require
+from train_RL_agents.commands.effect import check_effect
 from train_RL_agents.commands.one_run import train_one
-from train_RL_agents.commands.options import world_settings
+from train_RL_agents.commands.options import with_share, world_settings
 from train_RL_agents.config.files import load_config, made_for, task_named, with_overrides
 from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
@@ -26,14 +26,6 @@ from train_RL_agents.run.checkpoint import CheckpointError
 from train_RL_agents.run.lock import sole_use
 from train_RL_agents.run.provenance import EVALUATION, RUN, ended_at_once, read_run_record
 from train_RL_agents.training.counters import DivergedRunError
-
-SWITCHES = {
-    "scenarios.": "scenarios.share",
-    "traffic.": "traffic.share",
-    "algorithm.shield": "algorithm.guarded",
-    "algorithm.target_entropy": "algorithm.tune_alpha",
-}
-"""Beginnings of settings, and the setting without which they have no effect."""
 
 
 def start(arguments: argparse.Namespace, processes: Processes) -> None:
@@ -47,6 +39,8 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     task = task_named(**sources, overrides=own)  # decides what the number of a stage means
     overrides = [*world_settings(arguments, task), *own]
     config, seeds, folder = load_config(**sources, agent=arguments.agent, overrides=overrides)
+    if arguments.scenario:
+        config = with_share(config, own)
     check_effect(overrides, config)
     check_starts(config)
     where, meant = made_for(preset=arguments.preset, path=arguments.config)
@@ -61,20 +55,6 @@ def start(arguments: argparse.Namespace, processes: Processes) -> None:
     check_writable(wanted)
     with sole_use(wanted, processes, new=not arguments.output) as output_dir:
         start_in(output_dir, configs, processes)
-
-
-def check_effect(overrides: Sequence[str], config: TrainConfig) -> None:
-    """Check that no setting of the command line is switched off by another one.
-
-    Raises:
-        ConfigError: one is; names both.
-    """
-    for key in (override.partition("=")[0] for override in overrides):
-        for part, switch in SWITCHES.items():
-            if key != switch and key.startswith(part):
-                given = operator.attrgetter(switch)(config)
-                remedy = f"{key} has no effect then; give {switch} too, or leave {key} out"
-                require(bool(given), switch, given, remedy)
 
 
 def check_starts(config: TrainConfig) -> None:
@@ -175,6 +155,7 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         return
     newest = processes.tell(lambda: checkpoint.newest(path))
     output_dir = checkpoint.run_folder(newest)
+    processes.tell(lambda: check_own(output_dir, arguments.overrides))
     longer = any(override.startswith("total_steps=") for override in arguments.overrides)
     complete = processes.tell(lambda: path.is_dir() and (output_dir / EVALUATION).exists())
     if longer or not complete:
@@ -190,6 +171,21 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         print(f"complete already: {output_dir / EVALUATION}")
         return
     train_one(config, output_dir, processes, newest)
+
+
+def check_own(folder: Path, overrides: Sequence[str]) -> None:
+    """Check that a run may have the settings that stay with it, and is no part of a sweep.
+
+    Raises:
+        ConfigError: its sweep has them.
+    """
+    lasting = [override for override in overrides if not override.startswith("threads=")]
+    noted = multi_seed.sweep_of(folder) if lasting else None
+    if noted is not None:
+        raise ConfigError(
+            f"{' '.join(lasting)}: {folder} is a seed of a sweep, which has one for all; give it to"
+            f" --resume {noted}, or move the seed's folder out of there"
+        )
 
 
 def begun(folder: Path) -> Path | None:

@@ -17,6 +17,7 @@ from marinenav_env.episodes.schema import POLICY
 from marinenav_env.fields import ConfigError
 from train_RL_agents.commands.options import (
     read_shield,
+    scenarios_given,
     stages_given,
     with_true_hulls,
     with_world_options,
@@ -25,7 +26,6 @@ from train_RL_agents.commands.traffic import traffic_for, traffic_name
 from train_RL_agents.commands.vessel_notes import tell_of_vessel
 from train_RL_agents.evaluation.baselines.registry import let_steer
 from train_RL_agents.evaluation.episodes import FIRST_WORLD, steered
-from train_RL_agents.evaluation.scenarios.files import find_scenarios
 from train_RL_agents.evaluation.scenarios.worlds import grouped, make_worlds
 from train_RL_agents.evaluation.steering import Policy, traffic_in
 from train_RL_agents.policies.load import load_policy
@@ -123,7 +123,7 @@ def worlds_of(
     if shield is not None:
         config = dataclasses.replace(config, env=env_config)
         if arguments.scenario:
-            config = settings_in(config, find_scenarios(arguments.scenario))
+            config = settings_in(config, scenarios_given(arguments))
         guarded = shield_agent(agent, config, shield, agent.act)
 
     def act(seen: Any) -> torch.Tensor:
@@ -136,7 +136,7 @@ def _of_scenarios(
     arguments: argparse.Namespace, config: EnvConfig, options: dict
 ) -> tuple[MarineNavEnv, list[tuple[torch.Tensor, Policy]], list[list[str]]]:
     """Return the worlds of scenarios, robots and what steers them, and the names of it [W][R]."""
-    scenarios = find_scenarios(arguments.scenario)
+    scenarios = scenarios_given(arguments)
     groups = grouped(scenarios, lambda scenario: scenario.env_config(config))
     if len(groups) > 1:
         remedy = "name one of its scenarios"

@@ -199,7 +199,8 @@ def _merged(
     # Of an algorithm that was not published there is no other setting than the project's.
     own = [] if published and name in REPLAY_AGENTS else [_read(_agent_file(name))]
     # What a task needs comes first, but PPO's sizes suit the marine tasks: others keep theirs.
-    layers = [*own, *base, *layers] if AGENTS[name].on_policy else [*base, *own, *layers]
+    rounds = AGENTS[name].learns_from == "rounds"
+    layers = [*own, *base, *layers] if rounds else [*base, *own, *layers]
     _check_sections(layers)
     merged = OmegaConf.merge(*map(dict, layers))
     values: Any = OmegaConf.to_container(merged, resolve=True)

@@ -155,7 +155,7 @@ def fitting_agents(task: str) -> list[str]:
     return [
         name
         for name, kind in AGENTS.items()
-        if sizes[kind.discrete] > 0 and (foreseen or not kind.looks_ahead)
+        if sizes[kind.discrete] > 0 and (foreseen or kind.learns_from != "lookahead")
     ]
 
 
@@ -243,7 +243,7 @@ class TrainConfig(Settings):
         require(isinstance(self.env, kind), "TrainConfig.env", given, remedy)
         self._check_actions()
         check_larger_hulls(self)
-        if AGENTS[self.agent].on_policy:
+        if AGENTS[self.agent].learns_from == "rounds":
             check_rounds(self)
         else:
             check_replay(self)
@@ -257,7 +257,7 @@ class TrainConfig(Settings):
         """Refuse an agent whose kind of actions the task does not take."""
         fitting = fitting_agents(self.task)
         self.require(
-            self.agent in fitting or not AGENTS[self.agent].looks_ahead,
+            self.agent in fitting or AGENTS[self.agent].learns_from != "lookahead",
             "agent",
             f"it looks ahead in the task 'marine', and not in {self.task!r}; choose one of "
             f"{', '.join(fitting)}",
@@ -268,4 +268,9 @@ class TrainConfig(Settings):
             "agent",
             f"its actions are {kinds[given]}, and {self.task} takes {kinds[not given]} ones; "
             f"choose one of {', '.join(fitting)}",
+        )
+        self.require(
+            not (given and self.exploration.action_noise),
+            "exploration.action_noise",
+            f"the actions of {self.agent} are discrete; give 0, and explore by epsilon",
         )

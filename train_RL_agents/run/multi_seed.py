@@ -10,12 +10,21 @@ from marinenav_env.fields import convert
 from marinenav_env.files import parse_json, read_parsed, write_json
 
 SWEEP = "sweep.json"
+SEED = "seed_"
+"""What the folder of a seed begins with."""
 CURVE = "success.png"
 
 
 def seed_folder(output_dir: Path, seed: int) -> Path:
     """Return the folder of one seed's run."""
-    return output_dir / f"seed_{seed}"
+    return output_dir / f"{SEED}{seed}"
+
+
+def sweep_of(folder: Path) -> Path | None:
+    """Return the folder of the sweep that a run is a seed of, if it is one."""
+    whole = folder.absolute().parent
+    seed = folder.name.startswith(SEED) and (whole / SWEEP).exists()
+    return whole if seed else None
 
 
 def write_sweep(output_dir: Path, seeds: Sequence[int], config: dict[str, Any]) -> None:

@@ -77,7 +77,8 @@ class SavedRun:
     def go_back_to(self, state: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | None:
         """Remove the records and checkpoints after a state that all processes have taken over.
 
-        A run that is to have another length has it from now on, whatever ends this start.
+        What a run was asked for, its length and what it saves, it has from now on, whatever ends
+        this start.
 
         Args:
             state: the first process's part of a checkpoint.
@@ -89,7 +90,7 @@ class SavedRun:
         self.processes.wait()
         if not self.processes.first:
             return None
-        if config["total_steps"] != state["config"]["total_steps"]:
+        if any(config[name] != state["config"][name] for name in ("total_steps", "checkpoint")):
             checkpoint.save(self.checkpoints.path(state["step"]), {**state, "config": config})
         (self.folder / EVALUATION).unlink(missing_ok=True)
         # No checkpoint may be left, at any moment, whose records are gone.

@@ -15,6 +15,7 @@ import torch
 import yaml
 
 from marinenav_env.fields import build, plain
+from train_RL_agents.agents.base import LearnsFrom
 from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schedules import Schedules
 from train_RL_agents.config.schema import TrainConfig
@@ -167,14 +168,15 @@ class RunState:
         )
 
 
+LEARNERS: dict[LearnsFrom, type[Learner]] = {
+    "replay": ReplayLearner,
+    "rounds": OnPolicyLearner,
+    "teacher": ImitationLearner,
+    "lookahead": PolicyIterationLearner,
+}
+"""The kind of learner by what an algorithm learns from."""
+
+
 def make_learner(config: TrainConfig, device: torch.device, processes: Processes) -> Learner:
     """Return the learner of an algorithm's kind; arguments and errors as those of `Learner`."""
-    agent = AGENTS[config.agent]
-    kind: type[Learner] = ReplayLearner
-    if agent.imitates:
-        kind = ImitationLearner
-    elif agent.looks_ahead:
-        kind = PolicyIterationLearner
-    elif agent.on_policy:
-        kind = OnPolicyLearner
-    return kind(config, device, processes)
+    return LEARNERS[AGENTS[config.agent].learns_from](config, device, processes)

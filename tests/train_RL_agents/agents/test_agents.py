@@ -23,9 +23,9 @@ CONTINUOUS = [n for n, kind in AGENTS.items() if not kind.discrete]
 def test_the_registry_holds_all_by_their_names():
     assert list(REPLAY_AGENTS) == ["AC-IQN", "IQN", "DQN", "Rainbow", "DDPG", "SAC"]
     assert list(AGENTS) == [*REPLAY_AGENTS, "PPO", "DAgger", "DPI"]
-    assert [name for name, kind in AGENTS.items() if kind.on_policy] == ["PPO"]
-    assert [name for name, kind in AGENTS.items() if kind.imitates] == ["DAgger"]
-    assert [name for name, kind in AGENTS.items() if kind.looks_ahead] == ["DPI"]
+    assert [name for name, kind in AGENTS.items() if kind.learns_from == "rounds"] == ["PPO"]
+    assert [name for name, kind in AGENTS.items() if kind.learns_from == "teacher"] == ["DAgger"]
+    assert [name for name, kind in AGENTS.items() if kind.learns_from == "lookahead"] == ["DPI"]
     assert [name for name, kind in AGENTS.items() if kind.bootstraps] == [*REPLAY_AGENTS, "PPO"]
     assert all(kind.name == name for name, kind in AGENTS.items())
 
@@ -123,7 +123,7 @@ def test_who_does_not_bootstrap_learns_without_what_followed(name):
 def test_the_actor_does_not_pull_at_the_critic():
     for name in CONTINUOUS:
         agent = make_agent(name)
-        if agent.imitates or agent.looks_ahead:  # has no critic
+        if agent.learns_from in ("teacher", "lookahead"):  # has no critic
             continue
         batch = random_batch(agent, 16)
         torch.manual_seed(1)

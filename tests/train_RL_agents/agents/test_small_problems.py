@@ -65,7 +65,7 @@ def test_the_agent_learns(name):
     torch.manual_seed(SEEDS.get(name, 0))
     agent, problem = with_its_problem(name)
     goal = GOALS[problem]
-    if agent.on_policy:
+    if agent.learns_from == "rounds":
         assert learn_fresh(problem, agent, goal) >= goal
     else:
         assert learn(problem, agent, PLANS[problem], goal) >= goal

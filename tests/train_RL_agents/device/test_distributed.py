@@ -270,7 +270,7 @@ folder, agents, *settings = sys.argv[1:]
 episodes.DECISION_LIMIT = 50
 processes = Processes.join()
 for agent in agents.split():
-    own = ["algorithm.turns=6"] if AGENTS[agent].on_policy else []
+    own = ["algorithm.turns=6"] if AGENTS[agent].learns_from == "rounds" else []
     config, _, _ = load_config(agent=agent, overrides=[*settings, *own])
     TorchRLTrainer(config, Path(folder) / agent, torch.device("cpu"), processes).train()
 processes.leave()

@@ -19,9 +19,7 @@ from train_RL_agents.policies.pretrained import NETWORKS, write_pretrained
 from train_RL_agents.policies.start import PLACEHOLDER, begin_with, grown
 from train_RL_agents.run.checkpoint import CheckpointError
 
-ALONE = [
-    name for name, agent in AGENTS.items() if agent.on_policy or agent.imitates or agent.looks_ahead
-]
+ALONE = [name for name, agent in AGENTS.items() if agent.learns_from != "replay"]
 WITH_REPLAY = [name for name in AGENTS if name not in ALONE]
 WITH_CRITICS = [name for name in WITH_REPLAY if not AGENTS[name].discrete]
 

@@ -77,7 +77,7 @@ def test_captured_steps_do_what_eager_ones_do(settings, processes):
     with recorded_graphs() as graphs:
         captured = trained(agent, processes, *overrides, compiled=True, changed=ALL)
     # In two orders of buffers: what was collected, and decisions that are not looked ahead at.
-    others = 2 if AGENTS[agent].on_policy or AGENTS[agent].looks_ahead else 0
+    others = 2 if AGENTS[agent].learns_from in ("rounds", "lookahead") else 0
     assert len(graphs) == 2 + processes.size + others  # two orders of buffers, and the update
     assert all(len(graph.calls) > 10 for graph in graphs)
     assert_same(captured.agent.training_state(), eager.agent.training_state())

@@ -117,7 +117,7 @@ def test_launches_and_temporary_memory_stay_within_a_budget(agent):
     """
     decision, update, gigabytes = BUDGETS[agent]
     own = ["compile=false", *every_decision(agent)]
-    own += ["algorithm.look_every=1"] if AGENTS[agent].looks_ahead else []
+    own += ["algorithm.look_every=1"] if AGENTS[agent].learns_from == "lookahead" else []
     config, _, _ = load_config(agent=agent, preset="scale", overrides=own)
     with fake_gpu():
         made = make_learner(config, FAKE_GPU, Processes())

@@ -278,7 +278,7 @@ def test_captured_steps_do_what_eager_ones_do(settings, processes):
         assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
         learners[compiled] = made
     eager, captured = learners[False], learners[True]
-    if not AGENTS[agent].on_policy:
+    if AGENTS[agent].learns_from != "rounds":
         assert torch.equal(captured.replay.position, eager.replay.position)
     torch.testing.assert_close(
         captured.env.state.robot, eager.env.state.robot, rtol=1e-3, atol=1e-2

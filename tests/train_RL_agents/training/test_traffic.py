@@ -43,7 +43,7 @@ def learner_of(agent, *overrides):
 
 def learned_from(learner):
     """Return [W, R] bool, the robots whose decisions the learner has kept."""
-    if AGENTS[learner.config.agent].on_policy:
+    if AGENTS[learner.config.agent].learns_from == "rounds":
         return learner.rollout.acted.any(0)
     size = learner.env.alive.numel()
     weights = learner.replay.tree.weights

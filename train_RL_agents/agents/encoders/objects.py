@@ -23,6 +23,7 @@ from train_RL_agents.agents.relative_motion import (
     OwnMotion,
     RelativeMotion,
     columns,
+    looks_like_vessel,
 )
 
 
@@ -110,7 +111,7 @@ class RelativeMotionEncoder(_ObjectsEncoder):
         ego, objects, mask = observation
         ego = ego.unflatten(-1, (self.frames, -1))  # [..., k, 7]
         x, y, vx, vy, seen = columns(objects.unflatten(-2, (self.frames, self.rows))).unbind(0)
-        vessel = seen > self.buoy_radius  # [..., k, K], as every column
+        vessel = looks_like_vessel(seen, self.buoy_radius)  # [..., k, K], as every column
         reach = torch.where(vessel, seen.clamp(min=self.own_radius), seen) + self.own_radius
         u, v = ego[..., 2:3], ego[..., 3:4]  # [..., k, 1]
         motion = self.relative_motion((x, y, vx, vy), reach, vessel, u, v)  # [..., k, K, 15]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from train_RL_agents.agents.relative_motion import looks_like_vessel
 from train_RL_agents.policies.shield.vessel_model import Motion
 
 
@@ -29,15 +30,6 @@ class Scene(NamedTuple):
     radius: Tensor
     present: Tensor
     vessel: Tensor
-
-
-def looks_like_vessel(seen_radius: Tensor, buoy_radius: float) -> Tensor:
-    """Return whether objects look larger than the largest buoy.
-
-    By more than float32 rounds: in float64 a buoy that a float32 observation shows as 1.2 m, which
-    is 1.2000000477, is none.
-    """
-    return seen_radius > buoy_radius * (1.0 + 1e-6)
 
 
 def scene_of(

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from marinenav_env.config import EnvConfig
 from marinenav_env.fields import require
 from marinenav_env.vessels import VesselConfig
+from train_RL_agents.agents.relative_motion import looks_like_vessel
 from train_RL_agents.agents.shield_settings import ShieldConfig
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.frames import decisions_of, joined
-from train_RL_agents.policies.shield.scene import length, looks_like_vessel, nearness
+from train_RL_agents.policies.shield.scene import length, nearness
 from train_RL_agents.policies.shield.torch_rollout import TorchRollout
 
 
