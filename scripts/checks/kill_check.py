@@ -104,7 +104,9 @@ def arguments_for(agent: str, folder: Path, *more: str) -> list[str]:
     """Return the command line that starts a run (with more settings), or resumes a begun one."""
     if (folder / RUN).exists():
         return ["--resume", str(folder)]
-    return ["--agent", agent, "--output", str(folder), *SETTINGS, *more]
+    idle = AGENTS[agent].idle_settings
+    settings = [setting for setting in SETTINGS if not setting.startswith(idle)]
+    return ["--agent", agent, "--output", str(folder), *settings, *more]
 
 
 def checkpoints(folder: Path) -> list[Path]:

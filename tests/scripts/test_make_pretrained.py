@@ -166,7 +166,7 @@ def test_a_folder_of_two_runs_has_the_mean_of_their_weights(run, tmp_path, capsy
 def test_a_policy_of_other_worlds_is_shipped_with_the_usual_ones(run, tmp_path):
     own = {
         "stream": {"speed": [0.0, 0.6]},
-        "current": {"edge_speed_min": 6.0},
+        "current": {"edge_speed_max": 6.0},
         "scenario": {"width": 80.0},
         "reward": {"timestep": -0.3},
     }

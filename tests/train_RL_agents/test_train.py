@@ -1,5 +1,6 @@
 """The command train.py: its folders, its sweeps, its signals, and errors before any work."""
 
+import contextlib
 import dataclasses
 import gc
 import json
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from marinenav_env.fields import ConfigError
 from marinenav_env.kernel import memory
 from marinenav_env.vessels import VESSELS, VesselConfig
 from marinenav_env.water import WindConfig
@@ -23,6 +25,7 @@ from tests.preloaded import ALONE
 from tests.train_RL_agents.short_runs import ONE_STAGE, SHORT, TINY, command, environment
 from train_RL_agents import evaluate, train
 from train_RL_agents.commands import one_run, training
+from train_RL_agents.commands.effect import check_effect
 from train_RL_agents.commands.vessel_notes import notes_on_vessel, notes_on_wind
 from train_RL_agents.config.files import load_config
 from train_RL_agents.device.distributed import ProcessLostError
@@ -253,6 +256,37 @@ def test_what_belongs_to_the_size_of_another_vessel_is_told():
 
 
 @pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["traffic={steer: orca}"], "traffic.share is 0.0: traffic.steer has no effect then"),
+        (["agent=DQN", "replay.alpha=0.9"], "algorithm.prioritized is False: replay.alpha has"),
+        (["agent=PPO", "replay.capacity=7"], "agent is 'PPO': replay.capacity has no effect with"),
+        (["agent=PPO", "exploration={spread: 5}"], "agent is 'PPO': exploration.spread has no"),
+        (["agent=DPI", "algorithm.gamma=0.9"], "agent is 'DPI': algorithm.gamma has no effect"),
+        (["agent=Rainbow", "replay.alpha=0.9", "algorithm.gamma=0.9"], None),
+        (["agent=PPO", "updates={batch_size: 64}", "algorithm.gamma=0.9"], None),
+    ],
+)
+def test_settings_without_effect_are_refused(overrides, message):
+    config, _, _ = load_config(overrides=overrides)
+    told = pytest.raises(ConfigError, match=message) if message else contextlib.nullcontext()
+    with told:
+        check_effect(overrides, config)
+
+
+def test_scenarios_get_the_share_that_is_said_anywhere(tmp_path, monkeypatch):
+    taken = []
+    monkeypatch.setattr(training, "train_one", lambda config, *_: taken.append(config))
+    file = tmp_path / "own.yaml"
+    file.write_text("scenarios: {share: 0.4, set: singles}\n")
+    for given in ([], ["--config", str(file)], ["scenarios.share=0.1"]):
+        command = ["--output", str(tmp_path / "run"), "--scenario", "imazu", *SHORT, *given]
+        assert train.main(command) == 0
+    told = [(config.scenarios.share, config.scenarios.set) for config in taken]
+    assert told == [(0.25, "imazu"), (0.4, "imazu"), (0.1, "imazu")]
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--seed", "3", "4", "3"], r"seed is \(3, 4, 3\): .* each once"),
@@ -267,11 +301,6 @@ def test_what_belongs_to_the_size_of_another_vessel_is_told():
         (["scenarios.set=singles"], r"scenarios\.share is 0.*scenarios\.set has no effect then"),
         (["--scenario", "imazu", "scenarios.share=0"], r"scenarios\.share is 0"),
         (["traffic.steer=orca"], r"traffic\.share is 0.*give traffic\.share too"),
-        (["traffic={steer: orca}"], r"traffic\.share is 0.*give traffic\.share too"),
-        (["agent=DQN", "replay.alpha=0.9"], r"algorithm\.prioritized is False: replay\.alpha has"),
-        (["agent=PPO", "replay.capacity=7"], "agent is 'PPO': replay.capacity has no effect with"),
-        (["agent=PPO", "exploration={spread: 5}"], "agent is 'PPO': exploration.spread has no"),
-        (["agent=DPI", "algorithm.gamma=0.9"], "agent is 'DPI': algorithm.gamma has no effect"),
         (["agent=IQN", "exploration.action_noise=0.1"], "action_noise is 0.1: .*IQN are discrete"),
         (["stack_k=1e9"], "stack_k is 1000000000: give 1000 or less"),
         (["worlds=1e6", "total_steps=1e7", "updates.batch_size=99"], r"worlds is 1000000: .* GiB"),
@@ -279,8 +308,8 @@ def test_what_belongs_to_the_size_of_another_vessel_is_told():
 )
 def test_errors_come_before_work(tmp_path, monkeypatch, refused, arguments, message):
     if "cuda" in arguments and torch.cuda.is_available():
-        arguments = ["--device", "cuda", "device=cpu", "agent=PPO"]
-        message = "agent is 'PPO'"
+        arguments = ["--device", "cuda", "device=cpu", "agent=TRPO"]
+        message = "agent is 'TRPO'"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(memory, "free_bytes", lambda device: 2**31)
     short = [] if "--resume" in arguments else SHORT

@@ -82,18 +82,19 @@ def test_a_run_is_as_long_as_was_asked_last(tmp_path, monkeypatch):
     """Also where it is killed before its next checkpoint; its file keeps the replay till then."""
     assert train.main(["--output", str(tmp_path), *TINY, "curriculum.mode=sequential"]) == 0
     before = checkpoint.load(checkpoint.newest(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr(TorchRLTrainer, "train", lambda *_: 1 / 0)
-        given = ["total_steps=36", "checkpoint.with_replay=false"]
-        with pytest.raises(ZeroDivisionError):
-            train.main(["--resume", str(tmp_path), *given])
-    killed = checkpoint.load(checkpoint.newest(tmp_path))
-    assert_same(before, killed, ignored=("config.",))
-    assert killed["learner"]["replay"] is not None
-    assert (killed["config"]["total_steps"], killed["config"]["checkpoint"]["with_replay"]) == (
-        36,
-        False,
-    )
+    for given, asked in (
+        (["total_steps=36", "checkpoint.with_replay=false"], (36, False)),
+        (["checkpoint.with_replay=true"], (36, True)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(TorchRLTrainer, "train", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                train.main(["--resume", str(tmp_path), *given])
+        killed = checkpoint.load(checkpoint.newest(tmp_path))
+        assert_same(before, killed, ignored=("config.",))
+        assert killed["learner"]["replay"] is not None
+        settings = killed["config"]
+        assert (settings["total_steps"], settings["checkpoint"]["with_replay"]) == asked
     assert train.main(["--resume", str(tmp_path)]) == 0
     assert checkpoint.load(checkpoint.newest(tmp_path))["step"] == 36
 

@@ -13,6 +13,7 @@ import torch
 from scipy import stats
 
 from marinenav_env.config import EnvConfig
+from marinenav_env.envs.make import make
 from marinenav_env.envs.marine import MarineNavEnv
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.water import CurrentConfig
@@ -295,6 +296,15 @@ def test_what_cannot_be_placed_is_left_out(device):
     assert hurried.placed["robots"].min() == 1
     assert hurried.placed["robots"].max() == 2
     assert hurried.placed["buoys"].min() < hurried.placed["buoys"].max() == 4
+
+
+def test_starts_may_lie_further_apart_than_a_robot_sees():
+    wide = replace(EnvConfig().scenario, width=500.0, height=500.0, clear_radius=45.0)
+    far = Stage(robots=3, vortices=0, buoys=2, min_distance_m=100.0)
+    env = make("marine", worlds=4, stages=[far], config=EnvConfig(scenario=wide))
+    env.reset()
+    starts = env.state.world_field("robots")[:4]
+    assert starts.tolist() == [3, 3, 3, 3]
 
 
 def test_stages_side_by_side_place_what_each_would_alone(device):

@@ -141,6 +141,16 @@ def test_it_can_be_scripted_in_float64():
     torch.testing.assert_close(scripted(tuple(observation)), encoder(observation))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_largest_buoy_is_none_less_for_its_rounding(dtype):
+    """In float32 it is a little larger than 1.2 m, also where a network counts in float64."""
+    encoder = make_encoder(replace(MARINE, buoy_radius=1.2), "relative_motion").to(dtype)
+    observation = random_observation(1)
+    observation[1][0, :, 4], observation[2][:] = torch.tensor(1.2), 1.0
+    _, motion, _ = encoder.inputs(tuple(part.to(dtype) for part in observation))
+    assert motion[..., NAMES.index("vessel")].unique().tolist() == [0.0]
+
+
 def test_magnitudes_and_other_observations_are_refused():
     with pytest.raises(ConfigError, match=r"ego_magnitude.*encoder=published"):
         make_agent("DQN", encoder="relative_motion", ego_magnitude=(1.0,) * 7)

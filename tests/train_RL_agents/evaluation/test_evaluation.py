@@ -1,5 +1,6 @@
 """Evaluation: the table's numbers, policies whose result is known, and files of policies."""
 
+import json
 import re
 
 import pytest
@@ -288,6 +289,35 @@ def test_a_risk_level_that_cannot_be_set(tmp_path, refused, name, options, messa
     path = save_policy(tmp_path / "policy.pt", name)
     arguments = ["--checkpoint", str(path), "--episodes", "1", *options]
     assert re.search(message, refused(evaluate.main, arguments))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--cvar", "0.2"], "cvar is 0.2: "),
+        (["--shield", "hidden_buoy_m=1"], "hidden_buoy_m is 1.0"),
+    ],
+)
+def test_what_the_second_policy_refuses_is_told_before_the_first_is_played(
+    tmp_path, refused, monkeypatch, option, message
+):
+    monkeypatch.setattr(evaluate, "evaluate", None)
+    first = save_policy(tmp_path / "first.pt", "IQN")
+    second = save_policy(tmp_path / "second.pt", "AC-IQN", stack_k=2)
+    arguments = ["--checkpoint", str(first), str(second), *option]
+    refused(evaluate.main, arguments, message)
+
+
+def test_a_group_of_a_scenario_file_and_of_the_command_line(tmp_path, refused, monkeypatch):
+    monkeypatch.setattr(episodes, "DECISION_LIMIT", 5)
+    path = save_policy(tmp_path / "policy.pt", "DDPG")
+    vessel = {"start": [0, 0], "goal": [30, 0]}
+    content = {"name": "calm", "vessels": [vessel], "wind": {"speed": [0, 0]}, "repeats": 1}
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    arguments = ["--checkpoint", str(path), "--scenario", str(tmp_path / "s.yaml")]
+    told = "env.wind is given in 'env.wind.speed=[9,9]', and scenario 'calm' has wind of its own"
+    refused(evaluate.main, [*arguments, "env.wind.speed=[9,9]"], told)
+    assert evaluate.main([*arguments, "env.stream.speed=[0.1,0.1]"]) == 0
 
 
 def test_the_risk_level_of_the_training_is_accepted(tmp_path, monkeypatch):
