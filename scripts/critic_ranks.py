@@ -48,7 +48,7 @@ from train_RL_agents.commands.options import (
     with_world_options,
 )
 from train_RL_agents.commands.parser import Parser, output_file, tells
-from train_RL_agents.config.build import Policy
+from train_RL_agents.config.build import LoadedPolicy
 from train_RL_agents.device.memory import keep_freed_memory
 from train_RL_agents.evaluation.intervals import bootstrap_of
 from train_RL_agents.policies.load import read_policy
@@ -89,7 +89,7 @@ class Judged(NamedTuple):
     own_again: Tensor
 
 
-def critic_of(path: str) -> Policy:
+def critic_of(path: str) -> LoadedPolicy:
     """Load a policy whose critic values continuous actions.
 
     Raises:
@@ -115,7 +115,7 @@ def critic_of(path: str) -> Policy:
 
 
 @torch.no_grad()
-def judge(policy: Policy, options: argparse.Namespace) -> Judged:
+def judge(policy: LoadedPolicy, options: argparse.Namespace) -> Judged:
     """Let a policy sail; its critic, and copies of the worlds, value what it could do.
 
     Raises:

@@ -24,7 +24,7 @@ from marinenav_env.fields import ConfigError, plain
 from train_RL_agents.commands.console import open_console
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.commands.training import check_writable
-from train_RL_agents.config.build import Policy
+from train_RL_agents.config.build import LoadedPolicy
 from train_RL_agents.config.schema import TrainConfig, training_env
 from train_RL_agents.device.placement import choose_device
 from train_RL_agents.evaluation.ensemble import ENSEMBLE
@@ -195,7 +195,7 @@ def in_usual_worlds(config: TrainConfig) -> TrainConfig:
     return dataclasses.replace(config, env=env, evaluation=evaluation)
 
 
-def evaluate(policy: Policy, options: argparse.Namespace, console: Console) -> dict[str, Any]:
+def evaluate(policy: LoadedPolicy, options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Evaluate the policy as deployed; print and return the table."""
     agent, config = policy.agent, policy.config
     episodes = (options.episodes,) * len(config.evaluation.stages)
@@ -205,7 +205,9 @@ def evaluate(policy: Policy, options: argparse.Namespace, console: Console) -> d
     return {"seed": options.seed, **table_as_json(results), **encounters(policy, options, console)}
 
 
-def encounters(policy: Policy, options: argparse.Namespace, console: Console) -> dict[str, Any]:
+def encounters(
+    policy: LoadedPolicy, options: argparse.Namespace, console: Console
+) -> dict[str, Any]:
     """Return how the policy passes others, by the rules, if it is of the task with rules."""
     agent, config = policy.agent, policy.config
     if not isinstance(config.env, EnvConfig) or not options.encounters:
@@ -221,7 +223,7 @@ def encounters(policy: Policy, options: argparse.Namespace, console: Console) ->
     return {"encounters": {**seen, "rules": results.rules}}
 
 
-def provenance(file: Path, policy: Policy) -> dict[str, Any]:
+def provenance(file: Path, policy: LoadedPolicy) -> dict[str, Any]:
     """Return how a policy was made, as JSON values.
 
     Args:

@@ -25,7 +25,7 @@ from train_RL_agents.commands.options import (
 )
 from train_RL_agents.commands.parser import Parser, tells
 from train_RL_agents.commands.vessel_notes import tell_of_vessel
-from train_RL_agents.config.build import Policy, spec_of
+from train_RL_agents.config.build import LoadedPolicy, spec_of
 from train_RL_agents.config.shipped import find_shipped
 from train_RL_agents.policies.formats import FORMATS, Format
 from train_RL_agents.policies.interface import (
@@ -113,7 +113,7 @@ def export(
     shield: ShieldConfig | None = None,
     settings: Sequence[str] = (),
     config: str | None = None,
-) -> tuple[Policy, Deviation]:
+) -> tuple[LoadedPolicy, Deviation]:
     """Export a policy, after a check against the checkpoint on random and simulated observations.
 
     Args:
@@ -163,7 +163,9 @@ def export(
     return policy, deviation
 
 
-def for_vessel(policy: Policy, settings: Sequence[str], file: str | None = None) -> Policy:
+def for_vessel(
+    policy: LoadedPolicy, settings: Sequence[str], file: str | None = None
+) -> LoadedPolicy:
     """Return a policy that steers another vessel, or knows other waters, with its networks.
 
     Its file says what actions mean there, and a shield inside plans with that vessel.
@@ -196,7 +198,7 @@ def check_ending(output: Path, form: Format) -> None:
 
 @torch.no_grad()
 def exported(
-    policy: Policy, form: Format, shield: ShieldConfig | None = None
+    policy: LoadedPolicy, form: Format, shield: ShieldConfig | None = None
 ) -> tuple[bytes, Deviation]:
     """Return the content of the file and how it differs, as `export` does.
 

@@ -12,7 +12,7 @@ from marinenav_env.envs.scenarios import Stage
 from marinenav_env.stepper import Stepper
 from scripts import critic_ranks
 from tests.conftest import ROOT
-from train_RL_agents.config.build import Policy, build_agent
+from train_RL_agents.config.build import LoadedPolicy, build_agent
 from train_RL_agents.config.files import load_config
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.training.lookahead import Lookahead
@@ -127,7 +127,7 @@ def test_a_seed_repeats_and_another_draws_other_worlds(name):
     """Also with two frames, of any algorithm with such a critic."""
     config, _, _ = load_config(agent=name, overrides=["stack_k=2"])
     torch.manual_seed(0)
-    policy = Policy(build_agent(config, "cpu"), config, {}, whole=True)
+    policy = LoadedPolicy(build_agent(config, "cpu"), config, {}, whole=True)
     first, same, other = (
         critic_ranks.judge(policy, options_of("--seed", seed)) for seed in ("1", "1", "2")
     )

@@ -13,7 +13,7 @@ from train_RL_agents.agents.registry import AGENTS
 from train_RL_agents.config.schema import TrainConfig
 
 
-class Policy(NamedTuple):
+class LoadedPolicy(NamedTuple):
     """A loaded policy.
 
     Attributes:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from marinenav_env.fields import ConfigError
-from train_RL_agents.config.build import Policy
+from train_RL_agents.config.build import LoadedPolicy
 from train_RL_agents.policies.load import shared_by_members
 from train_RL_agents.policies.start import settings_of
 
@@ -17,7 +17,7 @@ NEAR = 0.8
 is .94 or more between runs that began with one policy, and .3 or less between others."""
 
 
-def average(policies: Sequence[Policy], names: Sequence[str]) -> Policy:
+def average(policies: Sequence[LoadedPolicy], names: Sequence[str]) -> LoadedPolicy:
     """Return the first policy with the mean of all policies' acting weights.
 
     Trained apart from one beginning, networks stay so near to each other that the mean of their
@@ -59,7 +59,7 @@ def average(policies: Sequence[Policy], names: Sequence[str]) -> Policy:
     return first._replace(whole=False)
 
 
-def in_common(policy: Policy) -> dict[str, object]:
+def in_common(policy: LoadedPolicy) -> dict[str, object]:
     """Return what policies share whose weights have a mean, by its name in a message."""
     networks = settings_of(policy.config, policy.agent.network_settings)
     return {"agent": policy.config.agent, **shared_by_members(policy), **networks}

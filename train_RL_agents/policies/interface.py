@@ -19,7 +19,7 @@ from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import plain
 from marinenav_env.stepper import Stepper
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.config.build import Policy
+from train_RL_agents.config.build import LoadedPolicy
 from train_RL_agents.run.source import source_commit
 
 SIMULATED_DECISIONS = 20
@@ -55,7 +55,7 @@ def call(network: nn.Module, inputs: Sequence[Tensor], parts: int) -> list[Tenso
     return list(result) if isinstance(result, tuple) else [result]
 
 
-def simulated_observation(policy: Policy) -> ObservationTensors:
+def simulated_observation(policy: LoadedPolicy) -> ObservationTensors:
     """Return what robots see that the policy steers, one world for each stage of its settings."""
     agent, config = policy.agent, policy.config
     stages = config.evaluation.stages
@@ -83,7 +83,7 @@ def joined(observations: Sequence[ObservationTensors]) -> ObservationTensors:
     return tuple(torch.cat(parts) for parts in zip(*observations, strict=True))
 
 
-def describe(policy: Policy, outputs: Sequence[Tensor], dtype: torch.dtype) -> dict[str, Any]:
+def describe(policy: LoadedPolicy, outputs: Sequence[Tensor], dtype: torch.dtype) -> dict[str, Any]:
     """Return what an exported file says of itself, as JSON values; its format adds the `call`.
 
     Args:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from marinenav_env.fields import ConfigError
-from train_RL_agents.config.build import Policy, build_agent
+from train_RL_agents.config.build import LoadedPolicy, build_agent
 from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.config.shipped import find_shipped
@@ -52,7 +52,7 @@ def load_policy(path: str | Path, device: torch.device | str = "cpu") -> tuple[A
     return policy.agent, policy.config
 
 
-def read_policy(path: str | Path, device: torch.device | str = "cpu") -> Policy:
+def read_policy(path: str | Path, device: torch.device | str = "cpu") -> LoadedPolicy:
     """Load a policy and what is known of its origin; arguments and errors as `load_policy`."""
     if str(path).startswith(NAMED):
         raise CheckpointError(
@@ -97,7 +97,7 @@ def _read_ensemble(named: str, device: torch.device | str) -> tuple[Ensemble, Tr
     return Ensemble([member.agent for member in members]), members[0].config
 
 
-def shared_by_members(policy: Policy) -> dict[str, object]:
+def shared_by_members(policy: LoadedPolicy) -> dict[str, object]:
     """Return what policies that act as one have in common, by its name in a message."""
     config = policy.config
     return {
@@ -108,7 +108,7 @@ def shared_by_members(policy: Policy) -> dict[str, object]:
     }
 
 
-def _read(path: Path, device: torch.device) -> Policy:
+def _read(path: Path, device: torch.device) -> LoadedPolicy:
     if is_pretrained(path):
         return read_pretrained(path.parent, device)
     if path.suffix == FORMATS["onnx"].suffix:
@@ -138,7 +138,7 @@ def policy_file(path: Path) -> Path:
     return next((file for file in places if file.is_file()), None) or newest(path)
 
 
-def _read_checkpoint(path: Path, device: torch.device) -> Policy:
+def _read_checkpoint(path: Path, device: torch.device) -> LoadedPolicy:
     """Build the agent of a checkpoint, with its weights."""
     state = load(path)  # on the CPU: the agent takes what it needs of it to its device
     try:
@@ -148,4 +148,4 @@ def _read_checkpoint(path: Path, device: torch.device) -> Policy:
     agent = build_agent(config, device)
     agent.load_training_state(state["model"])
     origin = {"file": path.name, "step": int(state["step"]), "commit": commit_of_run(path)}
-    return Policy(agent, config, origin, whole=True)
+    return LoadedPolicy(agent, config, origin, whole=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 from marinenav_env.fields import ConfigError, plain
 from marinenav_env.files import parse_json, read_parsed, write_atomically
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.config.build import Policy, build_agent
+from train_RL_agents.config.build import LoadedPolicy, build_agent
 from train_RL_agents.config.plain import config_from_plain
 from train_RL_agents.run import checkpoint
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -34,7 +34,7 @@ FETCH_AGAIN = "fetch the folder again"
 
 def write_pretrained(
     folder: Path,
-    policy: Policy,
+    policy: LoadedPolicy,
     evaluation: Mapping[str, Any],
     provenance: Mapping[str, Any],
     *,
@@ -75,7 +75,7 @@ def is_pretrained(path: Path) -> bool:
     return path.name in (WEIGHTS, NETWORKS) and path.with_name(CONFIG).is_file()
 
 
-def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
+def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> LoadedPolicy:
     """Load the policy of a folder that `write_pretrained` wrote.
 
     Raises:
@@ -93,7 +93,7 @@ def read_pretrained(folder: Path, device: torch.device | str = "cpu") -> Policy:
     except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{folder / WEIGHTS} does not fit {CONFIG}: {error}") from error
     known = {name: value for name, value in provenance.items() if name in ("step", "commit")}
-    return Policy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known}, whole)
+    return LoadedPolicy(agent, config, {"file": f"{folder.name}/{WEIGHTS}", **known}, whole)
 
 
 def read_provenance(folder: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from marinenav_env.envs.make import VESSEL_TASKS
 from train_RL_agents.agents.base import Agent
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
-from train_RL_agents.config.build import Policy, build_agent
+from train_RL_agents.config.build import LoadedPolicy, build_agent
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.torchscript import ScriptedNetwork, acting_by, output_shapes
 from train_RL_agents.run.checkpoint import CheckpointError, load_archive, name_to_give
@@ -90,7 +90,7 @@ READERS: dict[str, Callable[[Path], dict[str, Tensor]]] = {".npz": _read_npz, ".
 """How the files of published weights are read, by their suffix."""
 
 
-def read_weights(path: Path, device: torch.device) -> Policy:
+def read_weights(path: Path, device: torch.device) -> LoadedPolicy:
     """Load published weights, of the agent whose acting network has exactly these.
 
     Raises:
@@ -115,10 +115,10 @@ def read_weights(path: Path, device: torch.device) -> Policy:
             "give the weights under their published names"
         )
     agent, config = _named_together(alike)
-    return Policy(agent, config, {"file": path.name})
+    return LoadedPolicy(agent, config, {"file": path.name})
 
 
-def read_network(path: Path, network: ScriptedNetwork, device: torch.device) -> Policy:
+def read_network(path: Path, network: ScriptedNetwork, device: torch.device) -> LoadedPolicy:
     """Load a TorchScript network that does not say what it is, by what it takes and returns.
 
     Raises:

@@ -17,7 +17,7 @@ from marinenav_env.envs.spec import ObservationTensors
 from marinenav_env.fields import ConfigError
 from marinenav_env.files import parse_json
 from train_RL_agents.agents.base import Agent
-from train_RL_agents.config.build import Policy, build_agent
+from train_RL_agents.config.build import LoadedPolicy, build_agent
 from train_RL_agents.config.plain import config_of_file
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.policies.interface import call, call_inputs
@@ -94,7 +94,7 @@ def read_deployed(
     description: str,
     digest: str | None,
     device: torch.device,
-) -> Policy:
+) -> LoadedPolicy:
     """Return the policy of a TorchScript file that this project wrote.
 
     Raises:
@@ -120,11 +120,13 @@ def read_deployed(
     return acting_by(network, agent, config, {**origin, "sha256": digest})
 
 
-def acting_by(network: ScriptedNetwork, agent: Agent, config: TrainConfig, origin: dict) -> Policy:
+def acting_by(
+    network: ScriptedNetwork, agent: Agent, config: TrainConfig, origin: dict
+) -> LoadedPolicy:
     """Return the policy of an agent with a network in the place of its own."""
     own = next(name for name, child in agent.named_children() if child is agent.actor)
     setattr(agent, own, network)
-    return Policy(agent, config, origin)
+    return LoadedPolicy(agent, config, origin)
 
 
 @torch.no_grad()

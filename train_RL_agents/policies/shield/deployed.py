@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from train_RL_agents.agents.networks import squash
 from train_RL_agents.agents.shield_settings import ShieldConfig
-from train_RL_agents.config.build import Policy
+from train_RL_agents.config.build import LoadedPolicy
 from train_RL_agents.policies.shield.acting import check_guarded
 from train_RL_agents.policies.shield.core_rollout import CoreRollout
 from train_RL_agents.policies.shield.shield import Shield
@@ -144,7 +144,7 @@ def exchanged(outputs: Tensor, first: Tensor, second: Tensor, axis: int) -> Tens
 
 
 def shielded_network(
-    policy: Policy,
+    policy: LoadedPolicy,
     network: nn.Module,
     config: ShieldConfig,
     rollout: type[CoreRollout | TorchRollout],
