@@ -50,6 +50,7 @@ from train_RL_agents.commands.options import (
 from train_RL_agents.commands.parser import Parser, output_file, tells
 from train_RL_agents.config.build import LoadedPolicy
 from train_RL_agents.device.memory import keep_freed_memory
+from train_RL_agents.evaluation.episodes import FIRST_WORLD
 from train_RL_agents.evaluation.intervals import bootstrap_of
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -135,6 +136,7 @@ def judge(policy: LoadedPolicy, options: argparse.Namespace) -> Judged:
         config=config.collecting_env,
         discrete=False,
         seed=options.seed,
+        first_world=FIRST_WORLD,
         stack_k=config.stack_k,
     )
     env.set_stage(torch.arange(env.worlds) % len(stages))

@@ -60,7 +60,8 @@ def point_of(folder: Path) -> Point:
     """Read a policy's evaluation.
 
     Raises:
-        ValueError: there is none, or it has no encounters, or none of a class but head-on.
+        ValueError: there is none, or it has no encounters, or none of a class but head-on, or no
+            success in the last stage.
     """
     file = folder / "evaluation.json"
     if not file.is_file():
@@ -74,6 +75,8 @@ def point_of(folder: Path) -> Point:
         )
     known = others if head_on is None else [head_on, *others]
     time_s, success = (table["stages"][-1][key] for key in ("mean_time_s", "success"))
+    if time_s is None:
+        raise ValueError(f"{file} has no success in the last stage: leave {folder} out")
     return Point(folder.name, time_s, statistics.mean(known), success, head_on is not None)
 
 

@@ -44,14 +44,14 @@ class Quantity(NamedTuple):
 
     Attributes:
         name: with its unit.
-        calm: the undisturbed level.
+        calm: the undisturbed level; None where the least level is a disturbance, too.
         levels: others.
         keys: settings that get the level; ``{}`` stands for it.
         scales_noise: whether it does nothing to a sensor without noise.
     """
 
     name: str
-    calm: float
+    calm: float | None
     levels: tuple[float, ...]
     keys: tuple[str, ...]
     scales_noise: bool = False
@@ -83,7 +83,7 @@ QUANTITIES = (
     Quantity("wind (m/s)", 0.0, (3.0, 5.0, 8.0), ("env.wind.speed=[{0},{0}]",)),
     Quantity(
         "gusts of a wind of 5 m/s (m/s)",
-        0.0,
+        None,
         (1.0, 2.0),
         ("env.wind.speed=[5,5]", "env.wind.gust_std={0}"),
     ),
@@ -226,6 +226,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     rest, settings = split_settings(arguments)
     options = parser.parse_args(rest, argparse.Namespace(settings=settings))
+    if len(set(options.checkpoint)) < len(options.checkpoint):
+        parser.error(f"--checkpoint {' '.join(options.checkpoint)}: give each policy once")
     if not chosen(options.quantities):
         names = ", ".join(quantity.name for quantity in QUANTITIES)
         parser.error(f"--quantities {' '.join(options.quantities)}: none of {names} holds one")
@@ -243,7 +245,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "stage": options.stage or "last",
         "seed": options.seed,
         "settings": options.settings,
-        "calm": {quantity.name: quantity.calm for quantity in chosen(options.quantities)},
     }
     rows: list[dict[str, Any]] = []
     for row in measure(options):
@@ -251,7 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
         time = row["mean_time_s"]
         print(f"{row['policy']}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s")
-        write_json(options.json, {**record, "rows": rows})
+        played = {row["quantity"] for row in rows}
+        calm = {quantity.name: quantity.calm for quantity in QUANTITIES if quantity.name in played}
+        write_json(options.json, {**record, "calm": calm, "rows": rows})
     return 0
 
 

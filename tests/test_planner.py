@@ -116,6 +116,15 @@ def test_a_file_with_a_shield_is_called_as_without(tmp_path, tracks, name):
     assert 0 < sum(changed) < len(changed)
 
 
+def test_what_the_policy_does_not_have_in_view_is_left_out(tmp_path):
+    narrow = {"perception": {"angle": math.pi}}
+    path = export_policy(save_policy(tmp_path / "policy.pt", "DDPG", env=narrow))
+    planner, vessel = example.Planner(path), example.Vessel(*[0.0] * 8)  # faces east
+    ahead, astern = (example.Contact(east, 1.0, 0.0, 0.0, 1.0) for east in (8.0, -8.0))
+    _, objects, mask = planner.observe(vessel, (20.0, 0.0), [ahead, astern])
+    assert (mask.tolist(), objects[0, 0, 0].item()) == ([[1.0, 0.0, 0.0, 0.0, 0.0]], 8.0)
+
+
 def test_the_network_is_warm_before_the_first_decision(tmp_path, monkeypatch):
     path, calls = export_policy(save_policy(tmp_path / "policy.pt", "IQN")), []
     rates = example.Planner.rates

@@ -81,6 +81,8 @@ class Planner:
         self.goal = (math.inf, math.inf)
         self.past: list[tuple[Tensor, Tensor, Tensor]] = []
         self.range = config["env"]["perception"]["range"]
+        half_angle = min(0.5 * config["env"]["perception"]["angle"], math.pi)
+        self.least_ahead = math.cos(half_angle)  # of what is in view, in shares of its distance
         self.goal_distance = config["env"]["reward"]["goal_distance"]
         self.limits = config["env"]["vessel"]
         self.decision_s = self.about["actions"]["decision_s"]
@@ -141,7 +143,7 @@ class Planner:
             x, y = to_body(yaw, contact.east - vessel.east, contact.north - vessel.north)
             velocity = to_body(yaw, contact.east_velocity, contact.north_velocity)
             surface = math.hypot(x, y) - contact.radius
-            if surface <= self.range:
+            if surface <= self.range and x >= self.least_ahead * math.hypot(x, y):
                 seen.append((surface, [x, y, *velocity, contact.radius]))
         nearest = [features for _, features in sorted(seen)[: self.rows]]
         objects = torch.zeros(1, self.rows, 5, dtype=torch.float64)

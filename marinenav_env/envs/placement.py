@@ -54,7 +54,8 @@ def check_placement(name: str, stage: Stage, config: EnvConfig) -> None:
         shorter = "a shorter min_distance_m, " if kind == "robots" else ""
         raise ConfigError(
             f"{name} = {stage}: {number} {kind} do not fit the map, {placed.mean():.1f} were placed"
-            f" on average and all of them in {share:.0%} of {TRIAL_WORLDS} trial worlds; use fewer"
+            f" on average, all of them in {share:.0%} of {TRIAL_WORLDS} trial worlds and none in"
+            f" {(placed == 0).sum()}; use fewer"
             f" {kind}, {shorter}a larger scenario.width/height or a smaller scenario.clear_radius"
         )
 

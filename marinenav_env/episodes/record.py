@@ -101,11 +101,13 @@ def record_policy(
         look_interval=LOOK_INTERVAL,
         own=None if steer is None else own_of(steer, env.device),
     )
-    for world, found in enumerate(tracks.placed.any(-1).tolist()):
+    judged = tracks.placed if tracks.own is None else tracks.placed & tracks.own
+    kind = "robot" if tracks.own is None else "robot of the policy"
+    for world, found in enumerate(judged.any(-1).tolist()):
         if not found:
             stage = env.stages[int(env.stage_of_worlds()[world])]
             raise ConfigError(
-                f"world {world} (stage {stage}) has no robot, there was no room: use another seed,"
+                f"world {world} (stage {stage}) has no {kind}, there was no room: use another seed,"
                 " a shorter min_distance_m, a larger map or more scenario.placement_tries"
             )
     return tracks

@@ -20,7 +20,7 @@ CONTACT_TOLERANCE_M = 1e-6
 """Surface distance that still counts as contact where the recording does not say [m]."""
 
 ANSWER_FIELDS = ("step_energy", "phi", "contact")
-CONTACT = 2
+ENERGY, CONTACT = 0, 2
 STATE_FIELDS = ROBOT_FIELDS[: len(TRAJECTORY_COLUMNS)]
 """The simulator's names of the columns of a trajectory."""
 
@@ -28,9 +28,9 @@ STATE_FIELDS = ROBOT_FIELDS[: len(TRAJECTORY_COLUMNS)]
 def tracks_of(episode: Episode) -> Tracks:
     """Return an episode as tracks of one world, on the CPU in float64.
 
-    Rewards, phi, energy and observations are those recorded, and 0 or None where nothing was; of
-    the ICRA 2024 task observations are left out. How a robot ended is as recorded, else as its last
-    state shows.
+    Rewards, phi, energy and observations are those recorded, and 0, NaN (energy) or None where
+    nothing was; of the ICRA 2024 task observations are left out. How a robot ended is as recorded,
+    else as its last state shows.
     """
     robots, recorded = episode.robots, episode.recorded
     lengths, steps = np.array(episode.lengths), np.arange(episode.decisions + 1)
@@ -41,6 +41,7 @@ def tracks_of(episode: Episode) -> Tracks:
     reward = np.zeros(acted.shape)
     if recorded is None:
         answers[..., CONTACT], terminated = _ends_by_position(episode, states)
+        answers[..., ENERGY] = np.nan
     else:
         phi = reward
         if "phi" in recorded:

@@ -49,6 +49,13 @@ def test_p_is_corrected_for_the_number_of_stages():
     [
         (None, [], "holds no evaluation"),
         ("{}", [], "holds no evaluation"),
+        ('{"policies": []}', [], "it holds policies, and stages of one policy are compared"),
+        ('{"scenarios": []}', [], "it holds scenarios, and stages of one policy are compared"),
+        (
+            '{"stages": [], "traffic": "orca", "shield": {"settings": {}}, "settings": []}',
+            [],
+            "it was played with traffic, shield, and the published ones without",
+        ),
         ('{"stages": []}', [], "give --against"),
         ('{"stages": []}', ["--against", "PPO"], "no published figures of 'PPO'"),
         ('{"stages": []}', ["--against", "SAC"], "the published policy has [(3, 0, 0, 30.0)"),

@@ -63,6 +63,21 @@ def test_a_scenario_is_the_same_whatever_their_number(tmp_path):
         np.testing.assert_allclose(first, second, atol=1e-3)
 
 
+def test_no_noise_is_that_of_a_scenario_that_has_its_own_sensor_too(tmp_path):
+    checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN")
+    vessel = {"start": [0, 0], "goal": [30, 0]}
+    content = {"name": "near", "vessels": [vessel], "perception": {"range": 12.0}}
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    files, worlds = [], ["--scenario", str(tmp_path / "s.yaml"), "--seed", "4"]
+    for noise in ("--noise", "--no-noise"):
+        files.append(tmp_path / f"{noise}.json")
+        command = ["record", "--checkpoint", str(checkpoint), *worlds, noise, "--limit", "3"]
+        assert program.main([*command, "--output", str(files[-1])]) == 0
+    seen = [read_episode(file).data["robots"]["perception"] for file in files]
+    assert [one["pos_std"] for one in seen] == [[0.05], [0.0]]
+    assert [one["range"] for one in seen] == [[12.0], [12.0]]
+
+
 def test_a_shield_guards_the_policy(tmp_path, capsys, refused):
     checkpoint = save_policy(tmp_path / "policy.pt", "AC-IQN")
     assert record(checkpoint, tmp_path / "bare.json", "--no-noise") == 0

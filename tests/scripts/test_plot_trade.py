@@ -11,7 +11,7 @@ from scripts.plot_trade import Point, frontier, point_of
 from tests.conftest import ROOT
 
 
-def write_policy(folder: Path, time_s: float, totals: tuple[float | None, ...]) -> Path:
+def write_policy(folder: Path, time_s: float | None, totals: tuple[float | None, ...]) -> Path:
     classes = {
         name: {"total": {"value": total}}
         for name, total in zip(plot_trade.CLASSES, totals, strict=True)
@@ -80,5 +80,7 @@ def test_what_cannot_be_drawn_is_named(tmp_path, refused):
     bare = write_policy(tmp_path / "bare", 20.0, (0.1, None, 0.6))  # no give-way encounter
     figure = ["--output", str(tmp_path / "trade.png")]
     refused(plot_trade.main, [str(bare), *figure], "has no rule score", status=2)
+    failing = write_policy(tmp_path / "failing", None, (0.1, 0.5, 0.6))
+    refused(plot_trade.main, [str(failing), *figure], "has no success in the last stage", status=2)
     refused(plot_trade.main, [str(tmp_path), *figure], "has no evaluation.json", status=2)
     refused(plot_trade.main, [str(bare), "--output", "trade.bmp"], "ends in '.bmp'", status=2)

@@ -121,6 +121,29 @@ def test_tasks_have_the_quantities_that_they_know():
     assert times.fits(loud), "its noise can be scaled"
 
 
+def test_a_policy_given_twice_is_refused(tmp_path, refused):
+    command = ["--checkpoint", "baseline:orca", "baseline:orca", "--json", str(tmp_path / "x.json")]
+    refused(robustness.main, command, "give each policy once", status=2)
+
+
+def test_gusts_begin_in_a_wind_and_not_with_what_is_undisturbed(tmp_path, monkeypatch):
+    quantities = robustness.chosen(["wind (", "gusts"])
+    monkeypatch.setattr(robustness, "evaluate", lambda parsed, path, console, worlds: Table())
+    file = tmp_path / "x.json"
+    command = ["--checkpoint", "baseline:orca", "--quantities", "wind (", "gusts"]
+    assert robustness.main([*command, "--json", str(file)]) == 0
+    record = json.loads(file.read_text())
+    assert record["calm"] == {"wind (m/s)": 0.0, "gusts of a wind of 5 m/s (m/s)": None}
+    for row in record["rows"]:
+        row["success_ci95"] = [1.0, 1.0]
+    levels = {
+        name: [row["level"] for row in policies["baseline:orca"]]
+        for name, policies in section.curves_of(record).items()
+    }
+    assert list(levels.values()) == [[0.0, *quantities[0].levels], list(quantities[1].levels)]
+    assert section.robustness(record).data[1].x == (1.0, 2.0)
+
+
 def test_all_policies_meet_the_worlds_of_the_first(tmp_path, monkeypatch):
     """One that was trained in a current comes with it, and leaves it where another one leads."""
     monkeypatch.setattr(robustness, "QUANTITIES", (TWO[1]._replace(levels=(0.7,)),))
@@ -208,6 +231,7 @@ def test_guarded_policies_are_named_and_meet_the_last_stage_of_their_task(tmp_pa
     )
     file = tmp_path / "x.json"
     monkeypatch.setattr(robustness, "fitting", lambda words, path, config: TWO[:1])
+    monkeypatch.setattr(robustness, "check_together", lambda arguments: None)
     for policy in ("baseline:orca", "pretrained/icra2024_dqn"):
         command = ["--checkpoint", policy, "--json", str(file), "--shield", "margin_m=0.5"]
         assert robustness.main(command) == 0

@@ -94,7 +94,8 @@ def worlds_of(
     tell_of_vessel(config.env)
     if isinstance(config.env, EnvConfig):
         let_steer(agent, config.env.vessel)
-    env_config = adapt(config.env)
+    met: Any = config.env
+    env_config = adapt(met)
     options = {
         "discrete": agent.discrete,
         "dtype": dtype,
@@ -103,7 +104,7 @@ def worlds_of(
         "stack_k": config.stack_k,
     }
     if arguments.scenario:
-        env, others, steer = _of_scenarios(arguments, env_config, options)
+        env, others, steer = _of_scenarios(arguments, met, adapt, options)
         names = [stage.label for stage in env.stages]
     else:
         given = stages_given(arguments, config) or config.evaluation.stages[-1:]
@@ -133,11 +134,11 @@ def worlds_of(
 
 
 def _of_scenarios(
-    arguments: argparse.Namespace, config: EnvConfig, options: dict
+    arguments: argparse.Namespace, config: EnvConfig, adapt: Callable[[Any], Any], options: dict
 ) -> tuple[MarineNavEnv, list[tuple[torch.Tensor, Policy]], list[list[str]]]:
     """Return the worlds of scenarios, robots and what steers them, and the names of it [W][R]."""
     scenarios = scenarios_given(arguments)
-    groups = grouped(scenarios, lambda scenario: scenario.env_config(config))
+    groups = grouped(scenarios, lambda scenario: adapt(scenario.env_config(config)))
     if len(groups) > 1:
         remedy = "name one of its scenarios"
         if Path(arguments.scenario).is_file():

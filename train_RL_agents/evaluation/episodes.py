@@ -102,7 +102,7 @@ class Batch:
             stepper.reset()
         watch: Watch = watch_of(env.kernel_spec)(env)
         if recording:
-            recording.begin(env, stepper.now)
+            recording.begin(env, stepper.now, self._own)
         action = env.make_action()
         left = env.worlds
         for decision in range(env.config.episode.max_steps):

@@ -110,6 +110,8 @@ def _passes(way: Tensor, value: Tensor, both: Tensor) -> Tensor:
         value: [T, M] m, interpolated between two rows.
         both: [T, M] bool, rows in which both vessels are present.
     """
+    if len(way) < 2:  # nobody took a decision
+        return torch.zeros_like(way[0])
     falls = (way[:-1] > 0.0) & (way[1:] <= 0.0) & both[1:]
     row = torch.arange(1, len(way), device=way.device).unsqueeze(1)
     last = (falls * row).amax(0, keepdim=True)

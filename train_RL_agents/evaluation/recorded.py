@@ -16,7 +16,7 @@ from train_RL_agents.evaluation.safety import safety
 
 
 def measure_tracks(tracks: Tracks) -> Measures:
-    """Return what happened to the robots that are judged; an energy not recorded is 0."""
+    """Return what happened to the robots that are judged; an energy not recorded is NaN."""
     worlds = torch.arange(len(tracks.buoys), device=tracks.robot.device)
     measures = measure(
         [(worlds, motion_of_tracks(tracks))],
@@ -25,7 +25,7 @@ def measure_tracks(tracks: Tracks) -> Measures:
         decision_time=tracks.decision_time,
         reached=tracks.reached.T,
         collided=tracks.collided.T,
-        energy=(tracks.field("step_energy")[1:] * tracks.acted).sum(0).T,
+        energy=torch.where(tracks.acted, tracks.field("step_energy")[1:], 0.0).sum(0).T,
     )
     return measures if tracks.own is None else measures.of_robots(tracks.own.T.cpu())
 

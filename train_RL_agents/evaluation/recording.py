@@ -42,14 +42,17 @@ class Recording:
 class BatchRecording:
     """Keeps what happens in an environment's worlds; `Batch.play` begins and fills it."""
 
-    def begin(self, env: MarineNavEnv, now: StepBuffers) -> None:
+    def begin(self, env: MarineNavEnv, now: StepBuffers, own: Tensor | None = None) -> None:
         """Start anew.
 
         Args:
             env: the environment, after its reset.
             now: what its robots see.
+            own: [W, R] bool, the robots that are judged, with whom an episode ends; None for all.
         """
-        self._env = env
+        self._env, self._own = env, own
+        decided = {name: getattr(now, name) for name in BY_DECISION if name != "action"}
+        self._decided = decided | {"action": env.make_action()}  # of these the shapes
         self._worlds = torch.arange(env.worlds, device=env.device)
         self._start = self._state(now)
         self._blocks: list[tuple[Tensor, list[Row]]] = [(self._worlds, [])]
@@ -87,10 +90,15 @@ class BatchRecording:
             for column in (worlds == world).nonzero().flatten().tolist()
             for row in block
         ]
-        parts = {name: torch.stack([row[name] for row in rows]).cpu() for name in rows[0]}
-        for name, start in self._start.items():
-            parts[name] = torch.cat((start[world].cpu().unsqueeze(0), parts[name]))
-        decisions = int(parts["acted"].any(-1).sum())
+        heads = {name: start[world][None] for name, start in self._start.items()}
+        heads |= {name: part[world][None][:0] for name, part in self._decided.items()}
+        parts = {
+            name: torch.cat((head, *(row[name][None] for row in rows))).cpu()
+            for name, head in heads.items()
+        }
+        own = None if self._own is None else self._own[world].cpu()
+        judged = parts["acted"] if own is None else parts["acted"] & own
+        decisions = int(judged.any(-1).sum())
         lengths = {name: decisions + (name not in BY_DECISION) for name in parts}
         parts = {name: part[: lengths[name]].unsqueeze(1) for name, part in parts.items()}
         objects, mask = parts.pop("objects"), parts.pop("mask")
@@ -107,4 +115,5 @@ class BatchRecording:
             decision_time=vessel.dt * vessel.substeps,
             hull_radius=vessel.radius,
             observation=Observation(objects.new_zeros(*mask.shape[:-1], 0), objects, mask),
+            own=None if own is None else own[None],
         )

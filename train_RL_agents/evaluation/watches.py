@@ -98,16 +98,20 @@ class NavigationWatch:
         return reached, (status & STATUS_COLLIDED) > 0
 
     def _outcomes_of(self, own: Tensor) -> Outcomes:
-        """Return how the episodes ended for some robots [W, R], as the core has it for all."""
+        """Return how the episodes ended for some robots [W, R], as the core has it for all.
+
+        Where none of them found room, neither way, and with means of 0.
+        """
         env, vessel = self._env, self._env.config.vessel
         robots = env.state.world_field("robots")[: env.worlds]
         own = own.T & (torch.arange(env.robots, device=env.device).unsqueeze(1) < robots)
         reached, collided = self._ends()
-        success, collision = (reached | ~own).all(0), (collided & own).any(0)
+        judged, count = own.any(0), own.sum(0).clamp(min=1)
+        success, collision = (reached | ~own).all(0) & judged, (collided & own).any(0)
         fields = (env.state.robot_field(name)[:, : env.worlds] for name in OF_ROBOTS)
-        means = [torch.where(own, field, 0).sum(0) / own.sum(0) for field in fields]
+        means = [torch.where(own, field, 0).sum(0) / count for field in fields]
         means[0] *= vessel.dt * vessel.substeps
-        ends = (success, collision, ~(success | collision))
+        ends = (success, collision, judged & ~(success | collision))
         return Outcomes(*(field.cpu() for field in (*ends, *means)))
 
 

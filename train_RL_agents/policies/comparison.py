@@ -187,8 +187,14 @@ def read_evaluation(
 def _stages(text: str) -> list[dict[str, Any]]:
     """Return the rows of an evaluation, with what is compared of them."""
     names = [field.name for field in dataclasses.fields(EvaluatedStage)]
-    rows = []
-    for i, row in enumerate(parse_json(text)["stages"]):
+    table, rows = parse_json(text), []
+    if "stages" not in table:
+        held = next((kind for kind in ("policies", "scenarios") if kind in table), "no stages")
+        raise ValueError(f"it holds {held}, and stages of one policy are compared")
+    given = [name for name in ("traffic", "shield", "settings", "config") if table.get(name)]
+    if given:
+        raise ValueError(f"it was played with {', '.join(given)}, and the published ones without")
+    for i, row in enumerate(table["stages"]):
         known = {name: row[name] for name in names if name in row}
         build(EvaluatedStage, known, where=f"stages[{i}]")
         rows.append(known)

@@ -59,6 +59,16 @@ def test_episodes_together_are_those_alone():
     assert numbers["rules"]["score"] == "v1"
 
 
+def test_an_energy_that_was_not_recorded_is_none():
+    whole = read_episode(FILES[0])
+    bare = dataclasses.replace(
+        whole, data={key: value for key, value in whole.data.items() if key != "recorded"}
+    )
+    whole, bare = (score_recorded([tracks_of(one)])["safety"] for one in (whole, bare))
+    assert whole["robot_energy"]["value"] > 0.0
+    assert bare["robot_energy"]["value"] is None
+
+
 def test_vessels_of_two_sizes_are_refused():
     first = tracks_of(read_episode(FILES[0]))
     with pytest.raises(ConfigError, match="one kind of vessel"):

@@ -1,5 +1,6 @@
 """Policies among vessels that they do not steer, and are judged by their own."""
 
+import math
 import re
 
 import pytest
@@ -17,6 +18,7 @@ from train_RL_agents.evaluation import episodes
 from train_RL_agents.evaluation.baselines.registry import Baseline
 from train_RL_agents.evaluation.episodes import Batch, Evaluation
 from train_RL_agents.evaluation.recording import Recording
+from train_RL_agents.evaluation.report.playback import pack_episode
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.files import read_scenarios
 from train_RL_agents.evaluation.scenarios.schema import Scenario, Vessel
@@ -86,12 +88,32 @@ def test_what_others_do_to_each_other_is_not_the_policys_failure():
     recording = Recording()
     vessels = (OWN, far, meeting, astray)
     (row,) = played(Scenario("they collide", vessels), recording=recording).rows
-    assert len(recording.tracks(0).acted) <= 25  # 23 decisions, and no more than to the next look
+    tracks = recording.tracks(0)
+    assert len(tracks.acted) == 23  # till its own vessel has ended
+    assert tracks.own.tolist() == [[True, False, False, False]]
     alone = played(Scenario("alone", (OWN,))).rows[0]
     for name in ("success", "collision", "timeout", "mean_time_s", "mean_energy"):
         assert row.as_json()[name] == pytest.approx(alone.as_json()[name], rel=1e-4), name
     assert row.success == 1.0
     assert row.measures.vessels["time"].tolist() == alone.measures.vessels["time"].tolist()
+
+
+def test_a_world_in_which_no_vessel_of_the_policy_found_room_is_no_success():
+    """In 1 of 400 worlds on a map that is hardly wide enough the traffic is alone."""
+    wide = Stage(2, 0, 0, 52.0)
+    settings = {"seed": 1, "config": EnvConfig(), "discrete": False}
+    recording = Recording()
+    (row,) = Evaluation([wide], (400,), **settings, traffic=goal_straight).run(
+        goal_straight, recording
+    )
+    judged = set(row.measures.vessels["world"].tolist())
+    (alone,) = set(range(400)) - judged
+    ends = (row.outcomes.success, row.outcomes.collision, row.outcomes.timeout)
+    assert not any(flag[alone] for flag in ends)
+    table = row.as_json()
+    assert all(math.isfinite(table[f"mean_{name}"]) for name in ("time_s", "energy", "return"))
+    assert len(recording.tracks(alone).acted) == 0
+    pack_episode(recording.tracks(alone), EnvConfig())
 
 
 def test_a_collision_with_another_is_the_policys_failure():

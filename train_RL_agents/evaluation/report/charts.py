@@ -176,7 +176,9 @@ def trajectories(evaluated: Evaluated, policy: int) -> go.Figure | None:
 
 
 def paths_of(evaluated: Evaluated, world: int, policy: int) -> list[dict[str, Any]]:
-    """Return the lines of one episode: paths (the first vessel's bold), marks of time, near misses.
+    """Return the lines of one episode: paths, marks of time, near misses.
+
+    The path of the first vessel that the policy steers is bold, and in its colour.
 
     East is drawn to the right, north up.
     """
@@ -185,14 +187,13 @@ def paths_of(evaluated: Evaluated, world: int, policy: int) -> list[dict[str, An
     present = tracks.present[:, 0].numpy()
     step = max(round(TICK_S / tracks.decision_time), 1)
     near = near_rows(north, east, present, tracks.hull_radius)
-    lines = []
+    judged = present[0] if tracks.own is None else present[0] & tracks.own[0].numpy()
+    first, lines = int(judged.argmax()), []
     for robot in np.flatnonzero(present[0]):
         there = present[:, robot]
         x, y = east[there, robot], north[there, robot]
-        colour = colour_of(policy) if robot == 0 else "#8a8f98"
-        lines.append(
-            {"x": x, "y": y, "mode": "lines", "line": {"color": colour, "width": 3 - (robot > 0)}}
-        )
+        colour, width = (colour_of(policy), 3) if robot == first else ("#8a8f98", 2)
+        lines.append({"x": x, "y": y, "mode": "lines", "line": {"color": colour, "width": width}})
         marks = {"color": colour, "size": 4}
         lines.append({"x": x[::step], "y": y[::step], "mode": "markers", "marker": marks})
         red = near[there, robot]

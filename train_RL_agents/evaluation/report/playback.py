@@ -117,7 +117,7 @@ def pack_episode(tracks: Tracks, config: EnvConfig) -> dict[str, Any]:
         vortices.
     """
     decisions = len(tracks.acted)
-    stride = math.ceil(decisions / ROWS)
+    stride = max(math.ceil(decisions / ROWS), 1)
     kept = np.unique(np.append(np.arange(0, decisions + 1, stride), decisions))
     robots = tracks.placed[0].numpy()
 

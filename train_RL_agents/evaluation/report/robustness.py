@@ -33,12 +33,15 @@ def read_robustness(path: Path) -> dict[str, Any]:
 
 
 def curves_of(record: dict[str, Any]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Return the rows of each policy by quantity, by level, the undisturbed one among them."""
+    """Return the rows of each policy by quantity, by level.
+
+    The undisturbed row is among them where it is a level of the quantity.
+    """
     curves: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name, calm in record["calm"].items():
         of_policies = curves.setdefault(name, {})
         for row in record["rows"]:
-            if row["quantity"] in (None, name):
+            if row["quantity"] == name or (row["quantity"] is None and calm is not None):
                 level = calm if row["quantity"] is None else row["level"]
                 of_policies.setdefault(row["policy"], []).append({**row, "level": level})
         for rows in of_policies.values():
@@ -49,6 +52,7 @@ def curves_of(record: dict[str, Any]) -> dict[str, dict[str, list[dict[str, Any]
 def robustness(record: dict[str, Any]) -> go.Figure:
     """Draw success over each quantity; dotted: the interval without any disturbance."""
     curves = curves_of(record)
+    undisturbed = {row["policy"]: row for row in record["rows"] if row["quantity"] is None}
     rows = math.ceil(len(curves) / COLUMNS)
     figure = make_subplots(
         rows, COLUMNS, subplot_titles=list(curves), shared_yaxes=True, vertical_spacing=0.3 / rows
@@ -72,8 +76,7 @@ def robustness(record: dict[str, Any]) -> go.Figure:
                 line={"color": colour_of(index)},
                 **place,
             )
-            (calm,) = (point for point in points if point["quantity"] is None)
-            for edge in calm["success_ci95"]:
+            for edge in undisturbed[policy]["success_ci95"]:
                 figure.add_hline(
                     y=edge, line={"color": colour_of(index), "dash": "dot", "width": 1}, **place
                 )

@@ -24,12 +24,12 @@ def read_benchmark(path: Path) -> dict[str, Any]:
     return read_rows(path, "report-benchmarks", "bench.py", NEEDED)
 
 
-def lines_of(record: dict[str, Any]) -> dict[str, list[tuple[int, float]]]:
-    """Return worlds and robot-steps/s by mode, for the agent with most rows of each.
+def lines_of(record: dict[str, Any]) -> dict[str, tuple[str, list[tuple[int, float]]]]:
+    """Return name, and worlds and robot-steps/s, by mode, for the agent with most rows of each.
 
     Resets are those of a training, without vortices; the fastest row of each number of worlds.
     """
-    lines: dict[str, list[tuple[int, float]]] = {}
+    lines: dict[str, tuple[str, list[tuple[int, float]]]] = {}
     for mode in DASHES:
         rows = [
             row
@@ -48,7 +48,7 @@ def lines_of(record: dict[str, Any]) -> dict[str, list[tuple[int, float]]]:
                 rate = row["robot_steps_per_s"]
                 fastest[row["worlds"]] = max(fastest.get(row["worlds"], 0.0), rate)
         name = {"step": "step", "inference": f"+ {agent}", "train": f"+ learning {agent}"}[mode]
-        lines[name] = sorted(fastest.items())
+        lines[mode] = name, sorted(fastest.items())
     return lines
 
 
@@ -56,9 +56,9 @@ def throughput(records: Sequence[tuple[str, dict[str, Any]]]) -> go.Figure:
     """Draw robot-steps/s over worlds: step, with a policy, and with learning."""
     figure = go.Figure()
     for index, (label, record) in enumerate(records):
-        for dash, (name, points) in zip(DASHES.values(), lines_of(record).items(), strict=False):
+        for mode, (name, points) in lines_of(record).items():
             worlds, rates = zip(*points, strict=True)
-            line = {"color": colour_of(index), "dash": dash}
+            line = {"color": colour_of(index), "dash": DASHES[mode]}
             figure.add_scatter(
                 x=worlds, y=rates, name=f"{label}: {name}", line=line, mode="lines+markers"
             )

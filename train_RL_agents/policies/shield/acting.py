@@ -72,9 +72,10 @@ class ShieldedPolicy:
 
         Args:
             observation: of vessels; rows of those that are not there are zero.
-            acting: `[...]` bool, whose decisions count; None for all that are not at their goals.
+            acting: `[...]` bool, whose decisions are taken and count; None for all, of whom those
+                count that are not at their goals.
         """
-        guarded = self.shield(tuple(observation))
+        guarded = self.shield(tuple(observation), acting)
         goal, margin = observation[0][..., :2], self.config.margin_m
         under_way = acting
         if under_way is None:

@@ -115,11 +115,18 @@ class Shield(nn.Module):
     def _decisions(self, seconds: float) -> int:
         return math.ceil(seconds / self.decision_s - 1e-9)
 
-    def forward(self, observation: tuple[Tensor, Tensor, Tensor]) -> Guarded:
-        """Decide, for any leading dimensions of an observation."""
+    def forward(
+        self, observation: tuple[Tensor, Tensor, Tensor], acting: Tensor | None = None
+    ) -> Guarded:
+        """Decide, for any leading dimensions of an observation.
+
+        Args:
+            observation: of vessels.
+            acting: `[...]` bool, the vessels whose actions are taken; None for all.
+        """
         looked = self.look(observation)
         proposed = self.ahead.policy(looked.seen)  # [N] or [N, A]
-        guarded = self.guard(looked, proposed)
+        guarded = self.guard(looked, proposed, None if acting is None else acting.flatten())
         lead = list(observation[2].shape[:-1])
         shape = lead + list(proposed.shape[1:])
         return Guarded(
@@ -156,8 +163,8 @@ class Shield(nn.Module):
         factor = nearness(length(place[..., 0], place[..., 1]), self.closer)
         return ego, torch.cat((place * factor.unsqueeze(-1), objects[..., 2:]), -1), mask
 
-    def guard(self, looked: Looked, proposed: Tensor) -> Guarded:
-        """Decide about proposed actions `[N]` or `[N, A]`."""
+    def guard(self, looked: Looked, proposed: Tensor, acting: Tensor | None = None) -> Guarded:
+        """Decide about proposed actions `[N]` or `[N, A]`, of those `[N]` bool that act."""
         sight, shown, _, before = looked
         own_action = proposed.reshape(sight[0].shape[0], -1)  # [N, A], A = 1 for indices
         clear, remaining = self.ahead.roll(
@@ -167,7 +174,10 @@ class Shield(nn.Module):
         nearest = clear[0].argmin(-1, keepdim=True)
         seen_radius = sight[1][..., 4].gather(1, nearest)  # [N, 1]
         from_vessel = looks_like_vessel(seen_radius, self.buoy_radius)
-        rows = self.planned_rows(predicted[0])
+        danger = predicted[0]
+        if acting is not None:  # nobody plans for those whose actions are not taken
+            danger = danger.masked_fill(~acting, math.inf)
+        rows = self.planned_rows(danger)
         action, clearance = self.best(
             select_rows(sight, rows),
             shown.index_select(0, rows),

@@ -89,12 +89,18 @@ def test_other_stages_are_not_compared(sweeps, tmp_path):
 def test_throughput_of_records():
     record = throughput.read_benchmark(BENCHMARKS / "cpu_zen.json")
     lines = throughput.lines_of(record)
-    assert list(lines) == ["step", "+ AC-IQN"]
-    assert dict(lines["step"])[4096] == pytest.approx(10_879_954, abs=1)
-    worlds = [count for count, _ in lines["+ AC-IQN"]]
+    assert {mode: name for mode, (name, _) in lines.items()} == {
+        "step": "step",
+        "inference": "+ AC-IQN",
+    }
+    assert dict(lines["step"][1])[4096] == pytest.approx(10_879_954, abs=1)
+    worlds = [count for count, _ in lines["inference"][1]]
     assert worlds == [1, 16, 64, 256, 4096, 65536]
     figure = throughput.throughput([("zen", record)])
     assert [line.name for line in figure.data] == ["zen: step", "zen: + AC-IQN"]
+    inference = [row for row in record["rows"] if row["mode"] == "inference"]
+    figure = throughput.throughput([("zen", {**record, "rows": inference})])
+    assert [line.line.dash for line in figure.data] == [throughput.DASHES["inference"]]
 
 
 def test_sections(sweeps):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from marinenav_env.config import PerceptionConfig
+from marinenav_env.envs.observation import Observation
 from marinenav_env.envs.scenarios import Stage
 from marinenav_env.fields import ConfigError
 from marinenav_env.tracks import record_tracks
@@ -56,6 +57,23 @@ def test_what_a_shield_counts_are_decisions_of_the_vessels_that_it_steers():
     vessels = results.rows[0].measures.vessels
     assert results.rows[0].outcomes.collision.any()
     assert guarded.report()["decisions"] == vessels["time"].sum() / 0.5
+
+
+def test_a_share_of_plans_is_for_the_vessels_that_it_steers():
+    """Of four in danger the first two come nearer; something else steers them, or does not."""
+    ego, objects, mask = torch.zeros(4, 7), torch.zeros(4, 5, 5), torch.zeros(4, 5)
+    ego[:, 0], ego[:, 2] = 20.0, 2.0
+    objects[:, 0] = torch.tensor([7.0, 0.0, 0.0, 0.0, 1.0])
+    objects[:2, 0, 0] = 6.0
+    mask[:, 0] = 1.0
+    sight = Observation(ego, objects, mask)
+    act = ShieldedPolicy(full_ahead, ENV, ShieldConfig(planned_share=0.5), discrete=False)
+    for acting, planned in (
+        (None, [True, True, False, False]),
+        (torch.tensor([True, True, True, True]), [True, True, False, False]),
+        (torch.tensor([False, False, True, True]), [False, False, True, True]),
+    ):
+        assert (act(sight, acting) != full_ahead(sight)).any(-1).tolist() == planned
 
 
 def test_evaluate_takes_a_shield(tmp_path, capsys, refused, short_evaluations):
