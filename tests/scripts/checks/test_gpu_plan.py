@@ -15,6 +15,7 @@ from scripts.checks import gpu_check, gpu_plan, sanitizer_run
 from tests.conftest import ROOT, load_file, run_python
 from tests.preloaded import ALONE
 from train_RL_agents.agents.registry import AGENTS, REPLAY_AGENTS
+from train_RL_agents.commands.effect import check_effect
 from train_RL_agents.config.files import load_config
 
 
@@ -58,7 +59,8 @@ def test_trainings_side_by_side_take_one_thread_and_little_memory():
         (command,) = (check.command for check in trainings if check.name == f"train_{agent}")
         settings = [word for word in command.split()[2:] if "=" in word]
         config, _, _ = load_config(agent=agent, overrides=settings)
-        assert config.replay.capacity <= 200_000
+        check_effect(settings, config)
+        assert config.replay.capacity <= 200_000 or AGENTS[agent].learns_from == "rounds"
 
 
 def test_benchmarks_of_the_plan_are_understood():
