@@ -46,8 +46,8 @@ OPTIONS_BEFORE = {"vortices": ("--cores",)}
 
 RECORD = f"""Record episodes that a policy steers, as files of the published format or as arrays.
 
-Episode I of a seed has the same scenario whatever the number of episodes of one stage; by the number
-is drawn which vessels --traffic steers. Robots that collided or arrived leave, the others continue;
+Episode I of a seed has the same scenario whatever the number of episodes of one stage; the number
+decides which vessels --traffic steers. Robots that collided or arrived leave, the others continue;
 an episode is over when those of the policy have ended. {SETTINGS_HELP}
 The format has no place for disturbances; an archive (--output NAME.npz, docs/episodes.md) has.
 Exit status: 0, 1 if the policy, the scenario or the output is of no use, 2 for a wrong option.
