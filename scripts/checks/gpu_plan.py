@@ -92,7 +92,10 @@ TRAIN = (
     " log.interval_steps=20000 evaluation.final_episodes=10"
 )
 REPLAY = " replay.capacity=200000"
-OWN = {"PPO": " algorithm.turns=7 algorithm.settling_rounds=1"}
+OWN = {
+    "PPO": " algorithm.turns=7 algorithm.settling_rounds=1",
+    "DPI": f"{REPLAY} traffic.share=0.5 traffic.steer=orca",
+}
 """Settings, in the place of a replay's, with which a short training does all of a long one."""
 BENCH = "{python} scripts/bench.py --device cuda --modes"
 STEP = (

@@ -99,7 +99,8 @@ def life(device: str, folder: Path, overrides: Sequence[str]) -> str:
     if step <= killed_at or not (trained / EVALUATION).is_file():
         raise FailedError(f"killed at step {killed_at}, it was resumed to {step} and no further")
     how = ("--device", device, "--stage", "1", "--episodes", "5")
-    run("evaluate.py", "--checkpoint", newest, *how)
+    among = ("--traffic", "straight", "--shield", "planned_share=0.125")
+    run("evaluate.py", "--checkpoint", newest, *how, *among)
     run("export.py", "--checkpoint", newest, "--format", "torchscript", "--output", exported)
     run("evaluate.py", "--checkpoint", exported, *how)
     return f"killed at step {killed_at}, resumed to {step}, evaluated and exported"

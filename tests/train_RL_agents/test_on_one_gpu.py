@@ -21,6 +21,7 @@ from train_RL_agents.evaluation.figures import draw_trajectories
 from train_RL_agents.evaluation.recording import Recording
 from train_RL_agents.evaluation.scenarios.evaluation import ScenarioEvaluation
 from train_RL_agents.evaluation.scenarios.files import find_scenarios
+from train_RL_agents.evaluation.steering import traffic_policy
 from train_RL_agents.policies.load import load_policy
 from train_RL_agents.policies.shield.acting import shield_agent
 from train_RL_agents.run import checkpoint
@@ -80,6 +81,22 @@ def test_a_shield_and_a_recording():
         evaluated(agent, config, guarded, recording)
         assert guarded.report()["decisions"] > 0
         assert recording.tracks(0).robot.device == CPU
+
+
+def test_a_guarded_policy_among_traffic_ends_as_on_the_cpu():
+    def played(device):
+        agent, config = load_policy(POLICY, device)
+        shield = ShieldConfig(planned_share=0.5)
+        steer = traffic_policy("orca", config.env, discrete=agent.discrete, device=device)
+        guarded, recording = shield_agent(agent, config, shield, agent.act), Recording()
+        counts = (2, 0, 0, 0, 0, 1)
+        evaluation = Evaluation.of_agent(agent, config, counts, seed=1, traffic=steer)
+        ends = outcomes_of(evaluation.run(guarded, recording))
+        return ends, recording.tracks(0).own.tolist(), guarded.report()
+
+    with computing_gpu():
+        there = played(FAKE_GPU)
+    assert there == played(CPU)
 
 
 def test_a_figure(tmp_path):

@@ -22,7 +22,7 @@ ENVIRONMENTS = {
     "too crowded": (
         {"stages": (Stage(3, 0, 0, 30.0), Stage(20, 0, 0, 10.0))},
         r"stages\[1\] = Stage\(robots=20, .*: 20 robots do not fit the map, 1[45]\.\d were placed"
-        r" on average and all of them in 0% of 256 trial worlds; use fewer robots, a shorter",
+        r" on average, all of them in 0% of 256 trial worlds and none in 0; use fewer robots, a shorter",
     ),
     "crowded by distances": (
         {"stages": (Stage(20, 8, 8, 40.0),)},
@@ -128,6 +128,7 @@ def test_cuda_device_of_another_number(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(ops, "has_cuda", lambda: True)
+    monkeypatch.setattr(checks, "read_record", lambda _: {})  # a second GPU is not asked
     with pytest.raises(ConfigError, match=r"device is 'cuda:7': .* 2 CUDA dev.*; use 'cuda:1'"):
         MarineNavEnv(1, device="cuda:7")
     assert check_device("cuda:1") == torch.device("cuda:1")

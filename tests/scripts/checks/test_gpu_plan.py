@@ -44,6 +44,12 @@ def test_what_tells_most_comes_first():
     assert len(names) == 9
 
 
+def test_the_page_has_the_least_times():
+    page = (ROOT / "docs" / "benchmarks" / "README.md").read_text()
+    least = [max(check.least_s for check in group) for group in gpu_plan.groups(AGENTS)]
+    assert f"They add up to {sum(least)} s" in page
+
+
 def test_only_initcheck_looks_at_the_kernels_of_torch():
     """It has to see what they write."""
     *_, last = gpu_plan.groups(AGENTS)
@@ -93,6 +99,11 @@ def test_paths_of_the_cuda_tests_hold_all_of_them():
             and node.name.startswith("test_")
             and ("cuda" in node.name or "device" in {argument.arg for argument in node.args.args})
         ]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name not in names:
+                marks = " ".join(map(ast.unparse, node.decorator_list))
+                named = "cuda" in marks.replace("torch.cuda", "")  # by a parameter
+                assert named or "not torch.cuda.is_available" not in marks, (path, node.name)
         relative = path.relative_to(ROOT)
         if names and path != Path(__file__):
             listed = {str(place) for place in (relative, *relative.parents)}

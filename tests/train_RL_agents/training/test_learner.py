@@ -251,7 +251,7 @@ def captured_steps(made):
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.size} processes",
 )
-def test_captured_steps_do_what_eager_ones_do(settings, processes):
+def test_captured_steps_on_cuda_do_what_eager_ones_do(settings, processes):
     """From the same seed; both orders of the two step buffers are captured and replayed.
 
     Rates that change between replays take effect. The update of several processes is two graphs,
@@ -263,8 +263,9 @@ def test_captured_steps_do_what_eager_ones_do(settings, processes):
         how = f"compile={str(compiled).lower()}"
         made = learner("cuda", agent, *overrides, how, processes=processes)
         before = [parameter.clone() for parameter in made.agent.policy_network.parameters()]
-        for iteration in range(2 * WARM_UP_CALLS + 6):
-            if iteration == 2 * WARM_UP_CALLS + 2:  # all is captured by now
+        rounds = round(1 / made.config.algorithm.stored_share)
+        for iteration in range(rounds * (2 * WARM_UP_CALLS + 6)):
+            if iteration == rounds * (2 * WARM_UP_CALLS + 2):  # all is captured by now
                 epsilon = made.config.exploration.epsilon_start
                 made.set_rates(epsilon=epsilon, learning_rate_scale=0.3, beta=1.0)
             made.collect()
