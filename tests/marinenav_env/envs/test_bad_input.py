@@ -22,7 +22,7 @@ ENVIRONMENTS = {
     "too crowded": (
         {"stages": (Stage(3, 0, 0, 30.0), Stage(20, 0, 0, 10.0))},
         r"stages\[1\] = Stage\(robots=20, .*: 20 robots do not fit the map, 1[45]\.\d were placed"
-        r" on average, all of them in 0% of 256 trial worlds and none in 0; use fewer robots, a shorter",
+        r" on average, all of them in 0% of 256 trial worlds and none in 0; use fewer robots",
     ),
     "crowded by distances": (
         {"stages": (Stage(20, 8, 8, 40.0),)},
