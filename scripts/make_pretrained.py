@@ -6,6 +6,7 @@ The folder has weights, settings, evaluation and provenance.
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import hashlib
 import json
@@ -268,7 +269,8 @@ def provenance_of_mean(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
         runs[json.dumps(origin["starts"])] = origin  # of several checkpoints the latest
     times = [run["training_s"] for run in runs.values()]
     commits = {origin["commit"] for origin in origins}
-    known = {name: origins[0][name] for name in ("trained_with",) if name in origins[0]}
+    first = copy.deepcopy(origins[0])
+    known = {name: first[name] for name in ("trained_with",) if name in first}
     return {
         "agent": origins[0]["agent"],
         "step": sum(run["step"] for run in runs.values()),

@@ -245,6 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "stage": options.stage or "last",
         "seed": options.seed,
         "settings": options.settings,
+        "calm": {quantity.name: quantity.calm for quantity in chosen(options.quantities)},
     }
     rows: list[dict[str, Any]] = []
     for row in measure(options):
@@ -252,9 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         what = f"{row['quantity']} {row['level']:g}" if row["quantity"] else "undisturbed"
         time = row["mean_time_s"]
         print(f"{row['policy']}, {what}: {row['success']:.3f}, {time or float('nan'):.1f} s")
-        played = {row["quantity"] for row in rows}
-        calm = {quantity.name: quantity.calm for quantity in QUANTITIES if quantity.name in played}
-        write_json(options.json, {**record, "calm": calm, "rows": rows})
+        write_json(options.json, {**record, "rows": rows})
     return 0
 
 

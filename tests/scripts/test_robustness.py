@@ -126,6 +126,13 @@ def test_a_policy_given_twice_is_refused(tmp_path, refused):
     refused(robustness.main, command, "give each policy once", status=2)
 
 
+def test_a_record_without_a_disturbed_level_is_refused(record, tmp_path):
+    rows = json.loads(record.read_text())
+    (tmp_path / "x.json").write_text(json.dumps({**rows, "rows": rows["rows"][:1]}))
+    with pytest.raises(ConfigError, match="no disturbed level yet: let"):
+        section.read_robustness(tmp_path / "x.json")
+
+
 def test_gusts_begin_in_a_wind_and_not_with_what_is_undisturbed(tmp_path, monkeypatch):
     quantities = robustness.chosen(["wind (", "gusts"])
     monkeypatch.setattr(robustness, "evaluate", lambda parsed, path, console, worlds: Table())

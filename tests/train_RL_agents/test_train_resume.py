@@ -133,7 +133,10 @@ def test_a_seed_of_a_sweep_has_the_settings_of_the_sweep(tmp_path, refused):
     for given in ("total_steps=36", "checkpoint.with_replay=false"):
         told = f"{given}: {seed} is a seed of a sweep", f"--resume {tmp_path / 'sweep'}, or move"
         refused(train.main, ["--resume", str(seed), given, "threads=1"], *told)
+        refused(train.main, ["--resume", str(seed / "checkpoints"), given], *told)
     assert train.main(["--resume", str(seed), "threads=1"]) == 0
+    (tmp_path / "sweep" / "sweep.json").write_text("{")  # nobody has its settings any more
+    assert train.main(["--resume", str(seed.with_name("seed_5")), "total_steps=24"]) == 0
     alone = seed.rename(tmp_path / "alone")
     assert train.main(["--resume", str(alone), "total_steps=36"]) == 0
     assert checkpoint.load(checkpoint.newest(alone))["step"] == 36

@@ -130,7 +130,8 @@ def with_share(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
 
     Args:
         config: of the training, `overrides` included.
-        overrides: of the command line; what they say of the share counts, also that it is 0.
+        overrides: of the command line; what they say of the share counts, also that it is 0, which
+            a preset or a file says that has no scenarios.
     """
     values = read_overrides(overrides).get("scenarios")
     said = isinstance(values, dict) and "share" in values

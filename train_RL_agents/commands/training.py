@@ -125,6 +125,7 @@ def resume(arguments: argparse.Namespace, processes: Processes) -> None:
     folder = folder.parent if folder.name == checkpoint.CHECKPOINTS else folder
     if not folder.is_dir():
         raise CheckpointError(f"no folder {str(folder)!r}: give a run's folder or a checkpoint")
+    processes.tell(lambda: check_own(folder, arguments.overrides))
     with sole_use(folder, processes):
         resume_in(path, arguments, processes)
 
@@ -155,7 +156,6 @@ def resume_in(path: Path, arguments: argparse.Namespace, processes: Processes) -
         return
     newest = processes.tell(lambda: checkpoint.newest(path))
     output_dir = checkpoint.run_folder(newest)
-    processes.tell(lambda: check_own(output_dir, arguments.overrides))
     longer = any(override.startswith("total_steps=") for override in arguments.overrides)
     complete = processes.tell(lambda: path.is_dir() and (output_dir / EVALUATION).exists())
     if longer or not complete:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from marinenav_env.fields import convert
+from marinenav_env.fields import ConfigError, convert
 from marinenav_env.files import parse_json, read_parsed, write_json
 
 SWEEP = "sweep.json"
-SEED = "seed_"
-"""What the folder of a seed begins with."""
 CURVE = "success.png"
 
 
 def seed_folder(output_dir: Path, seed: int) -> Path:
     """Return the folder of one seed's run."""
-    return output_dir / f"{SEED}{seed}"
+    return output_dir / f"seed_{seed}"
 
 
 def sweep_of(folder: Path) -> Path | None:
-    """Return the folder of the sweep that a run is a seed of, if it is one."""
-    whole = folder.absolute().parent
-    seed = folder.name.startswith(SEED) and (whole / SWEEP).exists()
-    return whole if seed else None
+    """Return the folder of the sweep that a run is a seed of, by a record that can be read."""
+    folder = folder.absolute()
+    whole, noted = folder.parent, None
+    with suppress(ConfigError):
+        noted = read_sweep(whole)
+    seeds = [] if noted is None else noted[0]
+    return whole if folder in [seed_folder(whole, seed) for seed in seeds] else None
 
 
 def write_sweep(output_dir: Path, seeds: Sequence[int], config: dict[str, Any]) -> None:

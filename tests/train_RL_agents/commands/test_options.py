@@ -9,13 +9,17 @@ from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import task_of_episode
 from scripts import episode, robustness
-from tests.conftest import ROOT
 from tests.marinenav_env.rollouts import EPISODES
 from tests.train_RL_agents.policies.test_export import torchscript_metadata
 from tests.train_RL_agents.policy_samples import export_policy, save_policy, table_of
 from train_RL_agents import evaluate, train
 from train_RL_agents.commands import training
-from train_RL_agents.commands.options import split_settings, with_world_options, world_settings
+from train_RL_agents.commands.options import (
+    split_settings,
+    with_share,
+    with_world_options,
+    world_settings,
+)
 from train_RL_agents.config.files import load_config
 from train_RL_agents.config.schema import TrainConfig
 from train_RL_agents.evaluation import episodes
@@ -84,9 +88,10 @@ def test_a_file_without_an_algorithm_is_for_that_of_the_policy(tmp_path, monkeyp
     """The default one steers no cart."""
     monkeypatch.setattr(episodes, "DECISION_LIMIT", 3)
     policy = save_policy(tmp_path / "policy.pt", "DQN", task="cartpole")
-    file = str(ROOT / "configs" / "cartpole.yaml")
-    table = table_of(tmp_path, "--checkpoint", str(policy), "--episodes", "1", "--config", file)
-    assert table["config"] == file
+    file = tmp_path / "cart.yaml"
+    file.write_text("preset: cartpole\nexploration: {action_noise: 0.1}\n")
+    command = ["--checkpoint", str(policy), "--episodes", "1", "--config", str(file)]
+    assert table_of(tmp_path, *command)["config"] == str(file)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +99,7 @@ def test_a_file_without_an_algorithm_is_for_that_of_the_policy(tmp_path, monkeyp
     [
         ("env: {stream: {sped: 1}}", "unknown setting 'env.stream.sped'"),
         ("updates: {batch_sise: 1}", "unknown setting 'updates.batch_sise'"),
+        ("exploration: {nois: 1}", "unknown setting 'exploration.nois'"),
         ("agent: DQN\nalgorithm: {tune_alpha: true}", "unknown setting 'algorithm.tune_alpha'"),
         ("task: icra2024\nagent: DQN", "task is 'icra2024', and the policy's 'marine'"),
         ("preset: shrt", "preset is 'shrt': choose one of"),
@@ -196,11 +202,12 @@ def test_what_they_mean_to_a_training():
     assert config.scenarios.share == 0.0
     parsed = train.parse(["--scenario", "singles"])
     config, _, _ = load_config(overrides=world_settings(parsed, "marine"))
+    config = with_share(config, parsed.overrides)
     assert (config.scenarios.set, config.scenarios.share) == ("singles", 0.25)
     parsed = train.parse(["--scenario", "HO+o", "scenarios.share=0.5"])
     config, _, _ = load_config(overrides=[*world_settings(parsed, "marine"), *parsed.overrides])
     assert (config.scenarios.set, config.scenarios.share) == ("HO+o", 0.5)
-    (name, _) = world_settings(train.parse(["--scenario", "7"]), "marine")
+    (name,) = world_settings(train.parse(["--scenario", "7"]), "marine")
     assert name == 'scenarios.set="7"'  # a name, where 7 alone is a number
 
 

@@ -29,16 +29,24 @@ def read_robustness(path: Path) -> dict[str, Any]:
             f"report-robustness is {str(path)!r}, which has no undisturbed levels: give a record "
             "that robustness.py --json wrote"
         )
+    if all(row["quantity"] is None for row in record["rows"]):
+        raise ConfigError(
+            f"report-robustness is {str(path)!r}, which has no disturbed level yet: let "
+            "robustness.py go on"
+        )
     return record
 
 
 def curves_of(record: dict[str, Any]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Return the rows of each policy by quantity, by level.
+    """Return the rows of each policy by quantity that was changed, by level.
 
     The undisturbed row is among them where it is a level of the quantity.
     """
+    changed = {row["quantity"] for row in record["rows"]}
     curves: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name, calm in record["calm"].items():
+        if name not in changed:
+            continue
         of_policies = curves.setdefault(name, {})
         for row in record["rows"]:
             if row["quantity"] == name or (row["quantity"] is None and calm is not None):
