@@ -32,7 +32,8 @@ def check_effect(overrides: Sequence[str], config: TrainConfig) -> None:
     Raises:
         ConfigError: one is switched off by another, or the algorithm has no use for it; names both.
     """
-    idle = AGENTS[config.agent].idle_settings
+    kind = AGENTS[config.agent]
+    idle = (*kind.idle_settings, *(["exploration.action_noise"] if kind.discrete else []))
     for key in leaves(read_overrides(overrides)):
         remedy = f"{key} has no effect with it; leave it out"
         require(not key.startswith(idle), "agent", config.agent, remedy)

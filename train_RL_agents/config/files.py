@@ -140,8 +140,7 @@ def read_worlds(path: str | Path, policy: TrainConfig) -> FileOfWorlds:
 
     Raises:
         ConfigError: the file is missing or damaged, or made for another task; or anything in it is
-            what no training would take. Without an algorithm's name `algorithm` and the noise on
-            actions may be any's.
+            what no training would take. Without an algorithm's name `algorithm` may be any's.
     """
     layers = list(_named_layers(None, path).values())
     task = _last(layers, "task", policy.task)
@@ -151,7 +150,7 @@ def read_worlds(path: str | Path, policy: TrainConfig) -> FileOfWorlds:
         )
     agent = None
     if all("agent" not in layer for layer in layers):
-        agent, layers = policy.agent, [_of_any_agent(layer) for layer in layers]
+        agent, layers = policy.agent, [{**layer, "algorithm": {}} for layer in layers]
     try:
         config, _, _ = _merged(layers, agent, task)
     except ConfigError as error:
@@ -159,14 +158,6 @@ def read_worlds(path: str | Path, policy: TrainConfig) -> FileOfWorlds:
     merged: Any = OmegaConf.to_container(OmegaConf.merge({"env": {}}, *map(dict, layers)))
     stages = "stages" in merged.get("evaluation", {})
     return FileOfWorlds(merged["env"], config.evaluation.stages if stages else ())
-
-
-def _of_any_agent(layer: dict[str, Any]) -> dict[str, Any]:
-    """Return what a file holds without what its algorithm decides on."""
-    explore = layer.get("exploration")
-    if isinstance(explore, Mapping):
-        explore = {name: value for name, value in explore.items() if name != "action_noise"}
-    return {**layer, "algorithm": {}} | ({} if explore is None else {"exploration": explore})
 
 
 def _named_layers(preset: str | None, path: str | Path | None) -> dict[str, dict[str, Any]]:

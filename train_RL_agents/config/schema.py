@@ -34,7 +34,7 @@ class ExplorationConfig(Settings):
     """Exponent by which robots, over all worlds, explore differently: from epsilon to
     epsilon ** (1 + spread) (Horgan et al. 2018)."""
     action_noise: float = setting(0.0, unit="share of half the range", source=CHOICE, low=0.0)
-    """Standard deviation of Gaussian noise on continuous actions."""
+    """Standard deviation of Gaussian noise on continuous actions; discrete ones have none."""
 
 
 @dataclass(frozen=True)
@@ -268,9 +268,4 @@ class TrainConfig(Settings):
             "agent",
             f"its actions are {kinds[given]}, and {self.task} takes {kinds[not given]} ones; "
             f"choose one of {', '.join(fitting)}",
-        )
-        self.require(
-            not (given and self.exploration.action_noise),
-            "exploration.action_noise",
-            f"the actions of {self.agent} are discrete; give 0, and explore by epsilon",
         )

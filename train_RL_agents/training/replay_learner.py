@@ -57,7 +57,7 @@ class ReplayLearner(Learner):
             spread=explore.spread,
             first_robot=self.first_world * self.env.robots,
             all_robots=processes.size * config.worlds * self.env.robots,
-            action_noise=explore.action_noise,
+            action_noise=0.0 if self.agent.discrete else explore.action_noise,
         )
         self.replay = self._make_replay(processes)
         # Where gradients travel between processes, each update is split at its transfer.

@@ -9,6 +9,7 @@ from marinenav_env.envs.scenarios import PUBLISHED_STAGES, Stage
 from marinenav_env.episodes.format import read_episode
 from marinenav_env.episodes.replay import task_of_episode
 from scripts import episode, robustness
+from tests.conftest import ROOT
 from tests.marinenav_env.rollouts import EPISODES
 from tests.train_RL_agents.policies.test_export import torchscript_metadata
 from tests.train_RL_agents.policy_samples import export_policy, save_policy, table_of
@@ -88,10 +89,9 @@ def test_a_file_without_an_algorithm_is_for_that_of_the_policy(tmp_path, monkeyp
     """The default one steers no cart."""
     monkeypatch.setattr(episodes, "DECISION_LIMIT", 3)
     policy = save_policy(tmp_path / "policy.pt", "DQN", task="cartpole")
-    file = tmp_path / "cart.yaml"
-    file.write_text("preset: cartpole\nexploration: {action_noise: 0.1}\n")
-    command = ["--checkpoint", str(policy), "--episodes", "1", "--config", str(file)]
-    assert table_of(tmp_path, *command)["config"] == str(file)
+    file = str(ROOT / "configs" / "cartpole.yaml")
+    table = table_of(tmp_path, "--checkpoint", str(policy), "--episodes", "1", "--config", file)
+    assert table["config"] == file
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,11 @@ def test_exploring_draws_new_numbers_at_every_replay(device, agent, epsilon):
     assert all_differ(draws_of(lambda: made.policy.explore(seen), device))
 
 
+@pytest.mark.parametrize(("agent", "noise"), [("AC-IQN", 0.1), ("IQN", 0.0)])
+def test_noise_of_a_preset_is_on_continuous_actions_alone(agent, noise):
+    assert learner("cpu", agent, "exploration.action_noise=0.1").policy.action_noise == noise
+
+
 def test_drawing_draws_new_numbers_at_every_replay(device):
     made = learner(device, "PPO")
     inputs = made.agent.policy.encoder.inputs(tuple(made.stepper.now.obs))
