@@ -50,7 +50,6 @@ from train_RL_agents.commands.options import (
 from train_RL_agents.commands.parser import Parser, output_file, tells
 from train_RL_agents.config.build import LoadedPolicy
 from train_RL_agents.device.memory import keep_freed_memory
-from train_RL_agents.evaluation.episodes import FIRST_WORLD
 from train_RL_agents.evaluation.intervals import bootstrap_of
 from train_RL_agents.policies.load import read_policy
 from train_RL_agents.run.checkpoint import CheckpointError
@@ -60,6 +59,8 @@ SPREADS = (0.0, 1.0, 5.0)
 """Differences between the best and the worst return [return]: states with more are told apart."""
 ONE_DECISION_S = 1e-3
 """A rollout holds an action for this time, rounded up to a decision [s]."""
+JUDGED_FROM = 2**26
+"""The first world: no training has so many, and their copies have numbers, too."""
 NUDGE = 0.01
 """Standard deviation of what is added to actions [share of the largest thrust rate]."""
 COLUMNS = {
@@ -136,7 +137,7 @@ def judge(policy: LoadedPolicy, options: argparse.Namespace) -> Judged:
         config=config.collecting_env,
         discrete=False,
         seed=options.seed,
-        first_world=FIRST_WORLD,
+        first_world=JUDGED_FROM,
         stack_k=config.stack_k,
     )
     env.set_stage(torch.arange(env.worlds) % len(stages))

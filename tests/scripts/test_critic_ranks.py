@@ -110,7 +110,8 @@ def test_the_worlds_are_those_of_the_command_with_the_hulls_of_the_training(monk
     assert ahead._others == 0.0
     assert ahead._goal == env.config.reward.goal
     (_, first, action, drawn), (_, same, nudged, again), (_, later, *_) = watched.calls[:3]
-    twin = MarineNavEnv(6, stages=env.stages, config=env.config, discrete=False, seed=5)
+    others = {"seed": 5, "first_world": critic_ranks.JUDGED_FROM}
+    twin = MarineNavEnv(6, stages=env.stages, config=env.config, discrete=False, **others)
     twin.set_stage(torch.arange(6) % 2)
     begun = Stepper(twin).reset().obs
     for parts in zip(first, same, begun, strict=True):
